@@ -16,9 +16,7 @@ from tmconvert.symbolics.target_names import installed_targets
 
 
 def help_without_command(ctx: click.Context, text: str = "") -> None:
-    """Shows a text, or the help, of a group that was called without a command, and exits as for wrong
-    usage.
-    """
+    """Shows a text, or the help, of a group that was called without a command, and exits for wrong usage."""
     if ctx.invoked_subcommand is None:
         click.echo(text or ctx.get_help(), err=True)
         ctx.exit(2)

@@ -12,9 +12,7 @@ import click
 def input_qparams(
     types: Sequence[str], scales: Sequence[str], zero_points: Sequence[str]
 ) -> dict[str, tuple[str, float, int]]:
-    """Parses ``[NAME=]VALUE`` of three options to a dict by name; a value without a name is stored under
-    ``*``. Raises UsageError.
-    """
+    """Parses ``[NAME=]VALUE`` of three options by name; those without are ``*``. Raises UsageError."""
     of_type, of_scale, of_zero = (
         {name or "*": value for name, _, value in (text.rpartition("=") for text in texts)}
         for texts in (types, scales, zero_points)

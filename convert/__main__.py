@@ -7,9 +7,7 @@ from tmconvert.signals import ending_by_signals
 
 
 def _fill_standard_streams() -> None:
-    """Opens the null device as stdin, stdout or stderr where it is closed, so that no file gets its
-    number.
-    """
+    """Opens the null device as stdin, stdout or stderr where it is closed, so no file gets its number."""
     for number in range(3):
         try:
             os.fstat(number)

@@ -177,9 +177,7 @@ def _signature(name: str, function: Function) -> inspect.Signature:
 
 
 def _check_signatures(op: Op, symbolic: Function, reference: Any, result: Any) -> None:
-    """Checks that all functions of an op take the same arguments; a result rule and a kernel take no
-    ``g``.
-    """
+    """Checks that all functions of an op take its arguments; a result rule and a kernel take no ``g``."""
     names = [argument.name for argument in op.args]
     if isinstance(result, str) and result not in names:
         raise _unfit(op.name, f"result is {result!r}, but must be one of {', '.join(names)}")

@@ -216,9 +216,7 @@ class Op:
         return self.symbolic("tflite", since)
 
     def caffe(self, *dialects: str) -> Callable[[Symbolic], Symbolic]:
-        """Declares the symbolic of some Caffe dialects; without names, of all dialects without a specific
-        one.
-        """
+        """Declares the symbolic of some Caffe dialects; without names, of all without a specific one."""
 
         def register(function: Symbolic) -> Symbolic:
             for dialect in dialects or DIALECTS[:1]:

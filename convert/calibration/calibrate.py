@@ -180,9 +180,7 @@ def _widen_mean(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, float
 
 
 def _qparams(low: float, high: float, kind: Kind, source: str) -> QParams:
-    """Returns QParams from the ends of a range, with 0 exact. int16 is symmetric; LUT indices may start
-    at 0.
-    """
+    """Returns QParams of a range, with 0 exact. int16 is symmetric; indices of LUTs may start at 0."""
     low, high = min(low, 0.0), max(high, 0.0)
     first, last = (0, 4095) if kind == "places" and low == 0 else _ENDS[kind]
     if kind in ("int16", "places"):

@@ -136,9 +136,7 @@ class _Walk:
 
 
 def components(count: int, pairs: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
-    """Returns for each of ``count`` numbers the lowest number of its connected component; ``pairs`` are the
-    edges.
-    """
+    """Returns for each of ``count`` numbers the lowest of its connected component; ``pairs`` are edges."""
     lowest = np.arange(count)
     if not pairs:
         return lowest

@@ -234,9 +234,7 @@ def _scale(call: CallFunction, found: Channels, factors: np.ndarray) -> None:
 
 
 def _clamp(call: CallFunction, found: Channels, factors: np.ndarray, graph: InternalGraph) -> None:
-    """Scales a clamp per channel: a ReLU and a minimum, which integer files do not need
-    (``lowering/redundant_clamps.py``).
-    """
+    """Scales a clamp per channel: ReLU and minimum, redundant in integer files (``redundant_clamps.py``)."""
     labels, result = found.labels[call.output], call.output
     own = factors[labels.numbers]
     if np.all(own == 1):

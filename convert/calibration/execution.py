@@ -1,6 +1,4 @@
-"""Runs a float graph on samples and returns its tensors: in ONNX Runtime if it is installed, else in
-NumPy.
-"""
+"""Runs a float graph on samples and returns its tensors: in ONNX Runtime if installed, else in NumPy."""
 
 from __future__ import annotations
 

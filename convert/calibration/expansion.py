@@ -34,9 +34,7 @@ class _NoSteps(Exception):
 
 
 def expand(graph: InternalGraph, catalogue: Mapping[str, Op], kind_of: KindOf) -> KindOf:
-    """Adds the decompositions that some calls need to ``graph``; returns the types of the results of each
-    call.
-    """
+    """Adds the decompositions that some calls need to ``graph``; returns the result types of each call."""
     kinds = _Kinds(graph, kind_of)
     forms = IntegerForms(catalogue)
     fine = fine_results(graph)

@@ -59,9 +59,7 @@ def _squares(node: TensorNode) -> list[CallFunction]:
 
 
 def _scores(node: object) -> list[CallFunction] | None:
-    """Returns the calls between a product of computed matrices and a tensor; None if no product precedes
-    it.
-    """
+    """Returns the calls between a product of computed matrices and a tensor; None without such a product."""
     expr = node.expr if isinstance(node, TensorNode) else None
     if not isinstance(expr, CallFunction) or len(expr.outputs) != 1:
         return None

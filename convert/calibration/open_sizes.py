@@ -61,9 +61,7 @@ def open_sizes(opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> O
 
 
 def _places(name: str, opened: BoundModel, catalogue: Mapping[str, Op], work: Work) -> dict[str, int] | None:
-    """Returns the reshapes with the size, by result, and the axis; None where other constants depend on
-    it.
-    """
+    """Returns the reshapes with the size, by result, and the axis; None where other constants use it."""
     graphs: list[list[Expr]] = []
     for sizes in (opened.example(), {**opened.example(), name: opened.other()[name]}):
         with SizeJournal():

@@ -56,9 +56,7 @@ def number(value: object, what: str) -> int:
 
 
 class GraphDecoder:
-    """Decodes one graph. Nodes are numbered in the order of their definitions, so that no node can be used
-    before it is defined.
-    """
+    """Decodes one graph. Nodes are numbered in the order of definition: none is used before it."""
 
     def __init__(self, path: str, values: ValueDecoder) -> None:
         self.path = path

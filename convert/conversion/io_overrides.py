@@ -84,9 +84,7 @@ class IoOverrides(NamedTuple):
 
     @staticmethod
     def from_json(chosen: Mapping[str, Any]) -> IoOverrides:
-        """Reads the result of ``to_json``; unknown names are ignored. Raises UsageError TM6002 for invalid
-        values.
-        """
+        """Reads the result of ``to_json``, without unknown names. Raises UsageError TM6002."""
         try:
             dynamic = {
                 name: {int(axis): str(size) for axis, size in axes.items()}
@@ -111,9 +109,7 @@ NO_OVERRIDES = IoOverrides()
 
 
 def names_of_file(options: Mapping[str, Any], given: IoOverrides = NO_OVERRIDES) -> IoOverrides:
-    """Returns overrides with the names that a written file has for the inputs and outputs of the whole
-    model.
-    """
+    """Returns overrides with the names of a written file for the inputs and outputs of the whole model."""
     if given != NO_OVERRIDES:
         return given
     chosen = IoOverrides.from_json(options)

@@ -59,9 +59,7 @@ def load_model(path: str | PathLike[str], tracing: Tracing | None = None, check:
 
 
 def _recognized(name: str) -> tuple[Frontend | None, bytes | None]:
-    """Returns the frontend of a model, if any, and the first bytes of one that is a file. Raises LoadError
-    TM1001.
-    """
+    """Returns the frontend of a model, or None, and the first bytes of a file. Raises LoadError TM1001."""
     if not os.path.isfile(name):  # noqa: PTH113  (Path.is_file raises for a text that is too long)
         frontend = frontend_of_name(name)
         if frontend is not None:

@@ -327,9 +327,7 @@ class _Attempt(NamedTuple):
     def _through_passes(
         self, normalized: Normalized, source: InternalGraph, bound: BoundModel
     ) -> tuple[PassManager, TargetGraph, list[str]]:
-        """Runs passes and lowering on the normalized graph; ``source`` is the graph before, at static
-        sizes.
-        """
+        """Runs passes and lowering on the normalized graph; ``source`` is the one before, at static sizes."""
         target, options, catalogue = self.target, self.options, self.catalogue
         passes = target.passes(options, catalogue)
         if self.pass_options.requested:

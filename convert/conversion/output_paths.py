@@ -27,9 +27,7 @@ COMMANDS = {
 
 
 def check_names(kind: str, suffixes: Sequence[str], outputs: Sequence[Path]) -> None:
-    """Raises UsageError TM6002 for suffixes of other file formats than ``suffixes``, those of ``kind``, and
-    for ``-``.
-    """
+    """Raises UsageError TM6002 for suffixes other than ``suffixes``, those of ``kind``, and for ``-``."""
     for path in outputs:
         suffix = path.suffix.lower()
         if str(path) == "-":

@@ -1,6 +1,4 @@
-"""The stages of a conversion: passes, lowering, encoding, writing, verification, renaming to the final
-file.
-"""
+"""The stages of a conversion: passes, lowering, encoding, writing, verification, renaming of the file."""
 
 from __future__ import annotations
 

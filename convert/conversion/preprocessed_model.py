@@ -60,9 +60,7 @@ class _Work:
             self._append(graph)
 
     def _prepend(self, graph: InternalGraph, node: TensorNode, image: ImageInput) -> None:
-        """Puts the ops of ``image`` between a new input, with the name of ``node``, and the users of
-        ``node``.
-        """
+        """Puts the ops of ``image`` between a new input, named as ``node``, and the users of ``node``."""
         assert isinstance(node.expr, Input)
         name, position, source = node.name, graph.inputs.index(node), node.expr.source
         shape, channels = _shapes(node, image, self.layout)

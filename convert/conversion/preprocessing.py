@@ -62,9 +62,7 @@ class Preprocessing(NamedTuple):
 
     @classmethod
     def of(cls, given: Any, softmax: bool = False, argmax: bool = False) -> Preprocessing:
-        """Returns the preprocessing for arguments: a description, or a list of them. Raises UsageError
-        TM6002.
-        """
+        """Returns the preprocessing for a description, or a list of them. Raises UsageError TM6002."""
         texts = [] if given is None else [given] if isinstance(given, str) else list(given)
         images = tuple(map(parse_image_input, texts))
         names = [each.name for each in images]

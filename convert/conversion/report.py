@@ -73,9 +73,7 @@ class Report(NotebookForm):
 
     @property
     def model(self) -> Any:
-        """The written model as an object: a ModelProto for ONNX, bytes for TFLite, the contents of prototxt
-        and caffemodel for Caffe.
-        """
+        """The written model as an object: ModelProto, bytes (TFLite), contents of prototxt and caffemodel."""
         return target_named(self.target).model_object(self.paths)
 
     @property
@@ -203,9 +201,7 @@ class Report(NotebookForm):
 def describe(
     report: Report, graph: TargetGraph, paths: Sequence[Path], fed: tuple[list[FedTensor], list[FedTensor]]
 ) -> None:
-    """Sets the fields of ``report`` that describe the graph written to ``paths``, with inputs and outputs
-    ``fed``.
-    """
+    """Sets the fields of ``report`` for the graph written to ``paths``, with inputs and outputs ``fed``."""
     report.fed_inputs, report.fed_outputs = fed
     report.inputs, report.outputs = ([each.to_json() for each in tensors] for tensors in fed)
     report.operators = len(list(graph.all_operators()))

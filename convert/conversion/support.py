@@ -43,9 +43,7 @@ class OpSupport:
 
     @property
     def arguments(self) -> list[dict[str, Any]]:
-        """Returns tensors with element types and ranks (None: any), then attributes with defaults, in
-        order.
-        """
+        """Returns tensors with element types and ranks (None: any), then attributes with defaults."""
         assert self.definition is not None
         return [_described(argument) for argument in self.definition.args]
 

@@ -16,9 +16,7 @@ _NUMBERS = frozenset(
 
 
 def environment_error(error: OSError) -> WriteError | None:
-    """Returns TM5001 for an error of the system, such as a full disk or a removed working folder; else
-    None.
-    """
+    """Returns TM5001 for an error of the system, such as a full disk or a removed working folder, or None."""
     if error.errno in _NUMBERS:
         where = f" {error.filename:.200}" if isinstance(error.filename, str) else ""
         return WriteError(

@@ -10,9 +10,7 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
 
 
 def printable(text: str) -> str:
-    """Escapes control characters of a text as ``\\x1b``: names in a model file may contain terminal
-    commands.
-    """
+    """Escapes control characters as ``\x1b``: names in a model file may contain terminal commands."""
     if text.isprintable():  # most are
         return text
     return _CONTROL.sub(lambda match: match.group().encode("unicode_escape").decode(), text)

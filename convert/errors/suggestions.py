@@ -30,9 +30,7 @@ def no_such_name(name: object, known: Iterable[str], what: str, code: str = "TM6
 
 
 def check_op(name: str, ops: Iterable[str]) -> None:
-    """Raises UsageError TM6050 for the name of an op that is not in the catalogue; names of functions of a
-    source have no ``::``.
-    """
+    """Raises UsageError TM6050 for an unknown op; names of functions of a source have no ``::``."""
     known = sorted(ops)
     spaces = {each.partition("::")[0] for each in known}
     if name not in known and (name.partition("::")[0] in spaces or f"aten::{name}" in known):

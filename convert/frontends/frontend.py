@@ -149,9 +149,7 @@ class Frontend:
         return self.recognizes(head)
 
     def recognizes_name(self, name: str) -> bool:
-        """Whether a text names a model that is not a file: a function that makes it, a folder, a name in a
-        cache.
-        """
+        """Whether a text names a model that is no file: a function that makes it, a folder, a cached name."""
         return False
 
     # ---- what is no model, but a part of one

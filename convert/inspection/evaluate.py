@@ -37,9 +37,7 @@ class Gate(NamedTuple):
     min_agreement: float | None
 
     def failures(self, outputs: Sequence[OutputEvaluation]) -> Iterator[str]:
-        """Yields the limits that are not reached. Raises UsageError TM6002 for one that applies to no
-        output.
-        """
+        """Yields the limits that are missed. Raises UsageError TM6002 for one that applies to no output."""
         ratios = [(each.name, each.decibels) for each in outputs if each.decibels is not None]
         shares = [(each.name, each.agreement) for each in outputs if each.agreement is not None]
         if self.min_sqnr is not None:

@@ -33,9 +33,7 @@ class OutputEvaluation(NamedTuple):
 
 
 class SampleEvaluation(NamedTuple):
-    """A sample: its lowest ratio and largest difference over the outputs, and whether all best classes
-    agree.
-    """
+    """A sample: its lowest ratio and largest difference over outputs, and whether all best classes agree."""
 
     name: str
     decibels: float | None

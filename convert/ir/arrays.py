@@ -11,9 +11,7 @@ from tmconvert.errors.values import type_and_value
 
 
 def as_array(value: Any, name: str) -> np.ndarray:
-    """Converts an array, a tensor or nested lists to an array of numbers. Raises UsageError TM6003 with
-    ``name``.
-    """
+    """Converts an array, tensor or nested lists to an array of numbers. Raises UsageError TM6003."""
     try:
         array = np.asarray(value.detach() if hasattr(value, "detach") else value)
     except Exception as error:  # of whatever class the value is

@@ -50,9 +50,7 @@ NONZERO = "aten::nonzero"
 
 
 class OpDefinition(Protocol):
-    """The definition of a catalogued op for the intermediate representation; ``kernel`` is None if it has
-    none.
-    """
+    """The definition of a catalogued op for the graph; ``kernel`` is None if it has none."""
 
     name: str
     kernel: Any
@@ -231,9 +229,7 @@ class GraphEmitter:
         return result
 
     def _earlier_results(self, op: str, tensors: Any, attributes: dict[str, Any]) -> Any:
-        """Returns the results of an earlier call with equal arguments, if its result sizes are
-        data-dependent.
-        """
+        """Returns the results of an earlier equal call, if its result sizes are data-dependent."""
         for expr in self._of_data if self.before is None else ():
             if (expr.function, expr.kwargs) == (op, attributes) and self._is_equal(expr.args, tensors):
                 return expr.result

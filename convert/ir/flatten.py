@@ -248,9 +248,7 @@ class _Flattener:
         return marked
 
     def _resolve(self, expr: GetAttr) -> None:
-        """Rewrites a GetAttr to the top module with a dotted path, and links its module node to the
-        module.
-        """
+        """Rewrites a GetAttr to the top module with a dotted path, and links its node to the module."""
         holder = expr.args[0]
         owner = self.top if holder is self.flat.inputs[0] else holder.owner
         base = self.paths.get(holder, "")

@@ -8,9 +8,7 @@ _namers: list[Callable[[object], str | None]] = []
 
 
 def register_namer(namer: Callable[[object], str | None]) -> None:
-    """Registers a function that returns the name that a frontend records for its framework's functions, None
-    for others.
-    """
+    """Registers a function from a framework's function to its recorded name, or None."""
     _namers.append(namer)
 
 

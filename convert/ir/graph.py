@@ -104,9 +104,7 @@ class InternalGraph(Extensible):
         return leaves_of(Node, self.result)
 
     def is_source(self) -> bool:
-        """Whether this is a source graph, whose calls are those of the source framework: its first input is
-        ``self``.
-        """
+        """Whether this is a source graph, of the source framework's calls: its first input is ``self``."""
         return bool(self.inputs) and isinstance(self.inputs[0], ModuleNode)
 
     def takes_qparams(self, node: Node) -> bool:
@@ -128,9 +126,7 @@ class InternalGraph(Extensible):
     # ---- names
 
     def free_name(self, base: str) -> str:
-        """Returns ``base``, or ``base_1``, ``base_2``, ... where that is used; reserves the name for a new
-        node.
-        """
+        """Returns ``base``, or ``base_1``, ``base_2``, ... where that is used; reserves it for a new node."""
         name = base
         while name in self._names:
             suffix = self._next_suffix.get(base, 1)
@@ -241,9 +237,7 @@ class InternalGraph(Extensible):
             self.set_result(replaced(self.result, old, new))
 
     def substitute(self, old: TensorNode, new: TensorNode) -> None:
-        """Replaces ``old`` by ``new``, which takes over its name and quantization, and removes its
-        expression.
-        """
+        """Replaces ``old`` by ``new``, which gets its name and quantization, and removes its expression."""
         assert old.expr is not None
         new.qparams = old.qparams
         self.replace_uses(old, new)
@@ -274,9 +268,7 @@ class InternalGraph(Extensible):
         return graph_to_text(self)
 
     def copy(self) -> InternalGraph:
-        """Returns an independent graph with the same expressions; arrays of constants are shared, not
-        copied.
-        """
+        """Returns an independent graph with the same expressions; arrays of constants are shared."""
         clone = InternalGraph(self.name)
         mapped: dict[Node, Node] = {}
 

@@ -95,9 +95,7 @@ def _share(groups: Iterable[Sequence[InternalGraph]], ids: Ids) -> None:
 
 
 def adopt(part: TracedModule, model: TracedModule) -> None:
-    """Renumbers the expressions of a model that became a submodule of another one, with numbers of that
-    one.
-    """
+    """Renumbers the expressions of a model that became a submodule of another, with numbers of that one."""
     assert model.graph is not None
     for graph in _graphs_of(part):
         graph.ids = None

@@ -436,9 +436,7 @@ def _observed(module: TracedModule, arrays: Sequence[np.ndarray]) -> Any:
 
 
 def _check_shapes(module: TracedModule, arrays: Sequence[np.ndarray]) -> None:
-    """Raises UsageError TM6014 for sizes other than in the trace, where a traced model does not declare them
-    dynamic.
-    """
+    """Raises UsageError TM6014 for other sizes than in the trace where they are not declared dynamic."""
     if module.dynamic_shapes is None or module.graph is None:
         return
     shapes: dict[str, tuple[int, ...]] = {}

@@ -67,9 +67,7 @@ class Node(Extensible):
 
     @property
     def users(self) -> tuple[Expr, ...]:
-        """Returns the expressions that take this node as an argument, in the order in which they were
-        linked.
-        """
+        """Returns the expressions that take this node as an argument, in the order of their links."""
         return tuple(self.uses)
 
     @property

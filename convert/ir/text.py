@@ -74,9 +74,7 @@ def expr_to_text(expr: Expr) -> str:
 
 
 def describe(expr: Expr) -> str:
-    """Prints one expression for a message: the typed form where there is one, else MegEngine's; no
-    location.
-    """
+    """Prints one expression for a message: typed, where that exists, else as MegEngine; without location."""
     try:
         return expr_to_text(expr).partition("   loc(")[0]
     except UsageError:

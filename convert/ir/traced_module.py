@@ -156,9 +156,7 @@ class TracedModule(Extensible):
 
     @property
     def example(self) -> Example | None:
-        """Returns the example inputs, and the source framework's outputs for them unless the model was
-        edited.
-        """
+        """Returns the example inputs, and the source framework's outputs unless the model was edited."""
         return None if self._example is None else self.recording().example
 
     @example.setter
@@ -215,9 +213,7 @@ class TracedModule(Extensible):
 
     @property
     def graph(self) -> InternalGraph | None:
-        """Returns the first graph; the only one unless the module was called with several argument
-        structures.
-        """
+        """Returns the first graph; the only one unless there were calls with several argument structures."""
         return next(iter(self.graphs.values()), None)
 
     def graph_for(self, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> InternalGraph | None:

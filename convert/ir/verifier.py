@@ -31,9 +31,7 @@ from tmconvert.ir.tree import leaves, map_leaves
 
 
 class Checked:
-    """A verified expression with the objects that it was verified with, so that its type rule is not run
-    again.
-    """
+    """A verified expression with the objects of its verification, so that its type rule runs once."""
 
     __slots__ = ("_args", "_kwargs", "_result", "_stored", "_types", "inputs", "outputs", "subgraphs", "uses")
 

@@ -95,9 +95,7 @@ class SizeOperators(ABC):
                 self.places.setdefault(symbol.name, (value, axis, more))
 
     def vector(self, sizes: Any) -> Value:
-        """Returns a vector of sizes, or a scalar of one; its operators are written with the operator that
-        uses it.
-        """
+        """Returns a vector of sizes, or a scalar of one; its operators are written with its user."""
         if isinstance(sizes, Dim):
             return SizeVector("", self.g.index_dtype, (), sizes=sizes)
         return SizeVector("", self.g.index_dtype, (len(sizes),), sizes=list(sizes))

@@ -77,9 +77,7 @@ class Value:
         return array if array.shape == self.shape else array.reshape(self.shape)
 
     def elements(self) -> Array:
-        """Returns ``stored``, for a constant. Raises InternalError TM9001 if type or shape differ from the
-        declared ones.
-        """
+        """Returns ``stored``, for a constant. Raises InternalError TM9001 for another type or shape."""
         stored = self.stored
         assert stored is not None
         merged = stored.ndim > len(self.shape) and stored.size == math.prod(self.shape)
@@ -157,9 +155,7 @@ class TargetGraph:
         return list(dict.fromkeys(found))
 
     def node_of(self, value: Value) -> TensorNode | None:
-        """Returns the node that ``value`` represents in this graph; None for copies, constants and
-        intermediate results.
-        """
+        """Returns the node that ``value`` represents here; None for copies, constants and intermediates."""
         origin = self.origins.get(value)
         is_own = origin is not None and origin.role is Role.TENSOR and not origin.is_inner
         return origin.node if origin is not None and is_own else None
@@ -171,9 +167,7 @@ class TargetGraph:
         return made
 
     def complete_origins(self) -> None:
-        """Records that values added by rewritings are intermediate results of the tensors computed from
-        them.
-        """
+        """Records that values added by rewritings are intermediates of the tensors computed from them."""
         for graph in self.nested():
             for operator in reversed(graph.operators):
                 given = [value for value in operator.inputs if value is not None]

@@ -52,9 +52,7 @@ class Trials:
             raise UsageError("TM6032", "min_sqnr requires an output of floats, whose noise is measured")
 
     def decibels(self, rules: Mapping[str, str]) -> float | None:
-        """Returns the lowest signal-to-noise ratio of the outputs with further rules; None where the target
-        cannot express them.
-        """
+        """Returns the lowest ratio of the outputs with further rules; None if the target cannot do them."""
         with temporary_folder() as folder:
             paths = tuple(folder / path.name for path in self.request.paths)
             try:

@@ -48,9 +48,7 @@ def add_tried_rules(report: Report, request: ConversionRequest, catalogue: Mappi
 def _decibels(
     request: ConversionRequest, catalogue: Mapping[str, Op], rules: Mapping[str, str]
 ) -> float | None:
-    """Returns the ratio of the output with the most noise with further rules; None where the target cannot
-    express them.
-    """
+    """Returns the ratio of the noisiest output with further rules; None if the target cannot do them."""
     settings = request.calibration.settings
     settings = Settings.of({**settings._asdict(), "rules": {**settings.rules, **rules}})
     with temporary_folder() as folder:

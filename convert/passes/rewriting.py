@@ -100,9 +100,7 @@ class Rule(ABC, Generic[M]):
 
     @abstractmethod
     def match(self, graph: InternalGraph, call: CallFunction) -> M | None:
-        """Returns the match of the pattern that ends in ``call``, of a function that it takes; None without
-        one.
-        """
+        """Returns the match of the pattern that ends in ``call``, of a function that it takes, or None."""
 
     def check(self, graph: InternalGraph, call: CallFunction, match: M) -> str | None:
         """Returns why the pattern must not be rewritten, as the end of a sentence, ``its input is used

@@ -26,9 +26,7 @@ class Unsupported(NamedTuple):
 
     @property
     def op(self) -> str:
-        """Returns the name of the op in the source or the catalogue: a function, module class or
-        ``Tensor.method``.
-        """
+        """Returns the op's name in the source or catalogue: a function, module class or ``Tensor.method``."""
         if isinstance(self.expr, CallFunction):
             return self.expr.function
         if not isinstance(self.expr, CallMethod):  # what is no call stops a conversion as an output

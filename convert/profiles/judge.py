@@ -26,9 +26,7 @@ def violations(profile: Profile, operations: Iterable[Operation]) -> list[Violat
 
 
 def file_violations(profile: Profile, file: FileOperations) -> list[Violation]:
-    """Returns what the profile does not allow in a file. Raises UsageError TM6002 for a file of a target that
-    it does not read.
-    """
+    """Returns what the profile forbids in a file. Raises UsageError TM6002 for other targets' files."""
     check_target(profile, file)
     return violations(profile, [*file.main, *file.inner])
 

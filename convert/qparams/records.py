@@ -61,9 +61,7 @@ class Record:
 
     @property
     def is_narrow(self) -> bool:
-        """Whether the range is narrow: that of a signed integer without its lowest value, such as -127 to
-        127.
-        """
+        """Whether the range is narrow: a signed integer's without its lowest value, such as -127 to 127."""
         return self.is_signed and self.quant_min == -self.quant_max == 1 - 2 ** (self.bits - 1)
 
     @property

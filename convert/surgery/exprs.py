@@ -69,9 +69,7 @@ class Expr(ir.Expr):
         return f"{self._scope()}.[{node.name}]"
 
     def _scope(self) -> str:
-        """Returns the qualified name of the module in which the expression was recorded, before a
-        flattening.
-        """
+        """Returns the qualified name of the module that recorded the expression, before a flattening."""
         graph = self.top_graph
         owner = None if graph is None else graph.owning_module
         place = "" if graph is None else graph.qualname

@@ -154,9 +154,7 @@ class TracedModule(FxModule, NotebookForm, extends=ir.TracedModule):
 
     @property
     def qualname(self) -> str:
-        """Returns the qualified name of the module in the model, which begins with the model's name:
-        ``Net.block``.
-        """
+        """Returns the qualified name of the module in the model, from the model's name on: ``Net.block``."""
         return ".".join(filter(None, (self.model_name, self.name)))
 
     @property

@@ -36,9 +36,7 @@ def replace_in(
     chosen: Chosen = lambda expr: True,
     chooses_result: Callable[[], bool] = lambda: True,
 ) -> list[Expr]:
-    """Makes chosen users of ``old`` use ``new``, except those from which ``new`` is computed; returns the
-    changed ones.
-    """
+    """Makes chosen users of ``old`` use ``new``, except those it is computed from; returns the changed."""
     if old is new:
         return []
     graph = edit.graph

@@ -125,9 +125,7 @@ class NodeFilter(_Filter["Node"]):
     """
 
     def type(self, node_class: object) -> NodeFilter:
-        """Keeps the modules of a class (``"Conv2d"``, ``torch.nn.Conv2d``), or the nodes of a class of nodes
-        (``TensorNode``).
-        """
+        """Keeps modules of a class (``"Conv2d"``, ``torch.nn.Conv2d``), or nodes of one (``TensorNode``)."""
         if isinstance(node_class, type) and issubclass(node_class, ir.Node):
             return self._that(lambda node: isinstance(node, node_class))
         return self._that(_class_filter(node_class))

@@ -53,9 +53,7 @@ def _cell(text: str) -> str:
 
 
 def format_tree(module: TracedModule) -> str:
-    """Returns a module with its settings and those in it, indented. A shared module shows its children only
-    at its first position.
-    """
+    """Returns a module with its settings and children, indented; a shared module's once."""
     lines: list[str] = []
     _add_tree(module, "", "", lines, set())
     return "\n".join(map(printable, lines))

@@ -29,9 +29,7 @@ class FxNode(Node):
 
     @property
     def op(self) -> str:
-        """Returns the kind of the expression: "placeholder", "get_attr", "call_function", "call_method",
-        "call_module" or "output".
-        """
+        """Returns "placeholder", "get_attr", "call_function", "call_method", "call_module" or "output"."""
         return self._producer.op
 
     @property
@@ -41,9 +39,7 @@ class FxNode(Node):
 
     @target.setter
     def target(self, target: object) -> None:
-        """Sets the called function or method, or the path that is read. Raises GraphError, and changes
-        nothing.
-        """
+        """Sets the called function or method, or the path read. Raises GraphError, changing nothing."""
         fx_node.set_node_target(self, target)
 
     @property
@@ -152,9 +148,7 @@ class FxNode(Node):
         return str(self._producer)
 
     def is_impure(self) -> bool:
-        """Whether the node has to stay although nothing uses it, as an input does; a recorded call has no
-        effect besides its results.
-        """
+        """Whether the node must stay though unused, as an input; a recorded call has no side effect."""
         return self._producer.op == "placeholder"
 
     @property

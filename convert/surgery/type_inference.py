@@ -54,9 +54,7 @@ class TypeInference:
     # ---- values
 
     def value(self, node: Node, chain: int = 0) -> Any:
-        """Returns the value of a node for an adapter: a tensor of the temporary graph, a module, a
-        constant.
-        """
+        """Returns a node's value for an adapter: a tensor of the temporary graph, a module, a constant."""
         if node not in self.values:
             self.values[node] = self._found(node, chain)
         return self.values[node]

@@ -72,9 +72,7 @@ def write(graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str] = 
 
 
 def runtime_for(target: str, path: Path | None = None) -> Runtime | None:
-    """Returns the runtime that verifies files of a target, or the one at ``path``; None where none is
-    installed.
-    """
+    """Returns the runtime that verifies files of a target, or the one at ``path``; None if not installed."""
     return target_named(target).runtime(path)
 
 

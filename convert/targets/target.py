@@ -224,9 +224,7 @@ class Target(ABC):
     # ---- writing
 
     def output_paths(self, given: Sequence[Path]) -> tuple[Path, ...]:
-        """Returns the paths of the files that are always written, from the paths that the user passed. Raises
-        UsageError TM6002.
-        """
+        """Returns the files that are always written, from the user's paths. Raises UsageError TM6002."""
         return tuple(given)
 
     def further_paths(self, paths: Sequence[Path]) -> tuple[Path, ...]:
@@ -258,9 +256,7 @@ class Target(ABC):
     def usage(
         self, language: str, paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
     ) -> list[str]:
-        """Returns the lines of a program ("python", "cpp", "kotlin") that runs the files at ``paths``; empty
-        where there is none.
-        """
+        """Returns a program's lines ("python", "cpp", "kotlin") that runs ``paths``, or none."""
         return []
 
     # ---- reading back
@@ -279,9 +275,7 @@ class Target(ABC):
         return [path]
 
     def stored_options(self, path: Path) -> Mapping[str, Any]:
-        """Returns the options of the conversion that wrote the file, from its metadata; empty where it has
-        none.
-        """
+        """Returns the options of the conversion that wrote the file, from its metadata, or an empty dict."""
         return {}
 
     def stored_layouts(self, path: Path) -> tuple[Sequence[bool], Sequence[bool]] | None:

@@ -16,9 +16,7 @@ def literal(text: str) -> str:
 
 
 def python_array(tensor: TensorInfo) -> str:
-    """Returns the expression for an array of zeros as the program computes it: float for integers with a
-    scale.
-    """
+    """Returns the expression for an array of zeros as the program has it: float for integers with a scale."""
     dtype = "float32" if len(tensor.scale) == 1 else tensor.dtype or "float32"
     note = f"  # {tensor.layout}" if tensor.layout else ""
     return f"np.zeros({tensor.example_shape}, np.{dtype}){note}"

@@ -82,9 +82,7 @@ class Call:
         return same and (name != "x" or is_operator)
 
     def size(self, size: Dim) -> str:
-        """Returns a symbolic size as the extent of an operand, if one has it; else as an expression of its
-        symbols.
-        """
+        """Returns a symbolic size as the extent of an operand, if one has it, or as an expression."""
         for node in self.expr.inputs:
             if isinstance(node, TensorNode) and node in self.scope.nodes:
                 for axis, extent in enumerate(node.shape or ()):

@@ -176,9 +176,7 @@ def _candidates(match: Match, anchor: Expr) -> list[Expr]:
 
 
 def _path(anchor: Expr, match: Match) -> tuple[list[Node], list[Expr]]:
-    """Returns a matched value, and calls of the pattern from one that takes it to ``anchor``, each an operand
-    of the next.
-    """
+    """Returns a matched value, and the chain of the pattern's calls from its user to ``anchor``."""
     stack = [[anchor]]
     while stack:
         path = stack.pop()
@@ -273,9 +271,7 @@ class _Comparison:
 
 
 def _is_constant(pattern: object, value: object) -> bool:
-    """Whether a constant has the elements of the pattern's constant; one element there matches a constant of
-    equal elements.
-    """
+    """Whether a constant fits the pattern's: equal elements; one there fits many equal ones."""
     if not isinstance(pattern, np.ndarray) or not isinstance(value, np.ndarray):
         return pattern is value
     if pattern.size == 1:

@@ -24,9 +24,7 @@ Work = Callable[[InternalGraph], None]
 
 
 class RoundingEmitter(GraphEmitter):
-    """Rounds the constants that the source fake-quantizes, so that the model in ops computes what its source
-    does.
-    """
+    """Rounds constants that the source fake-quantizes, so that the model in ops computes the same."""
 
     def quantized(
         self, value: TensorNode, qparams: QParams, rounded: Rounding | None = fake_quantize

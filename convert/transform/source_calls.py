@@ -40,9 +40,7 @@ def copied(g: Insertion, replacement: InternalGraph, values: Sequence[object]) -
 
 
 def _module(g: Insertion, expr: GetAttr) -> TracedModule | str:
-    """Returns the path of the module of this name and class in the model, else that of the replacement, which
-    a call adds.
-    """
+    """Returns the module's path in the model, else in the replacement, which a call then adds."""
     module: Any = expr.outputs[0]
     owner: Any = g.graph.inputs[0]
     own = owner.owner.children.get(expr.name)

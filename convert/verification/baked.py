@@ -1,6 +1,4 @@
-"""Verifies a float file with fake-quantized weights: compares each constant, since outputs may hide
-differences.
-"""
+"""Verifies a float file with fake-quantized weights by its constants: outputs may hide differences."""
 
 from __future__ import annotations
 

@@ -85,9 +85,7 @@ def check(
 
 
 def refuse_wrong(comparisons: list[Comparison]) -> list[Comparison]:
-    """Returns the comparisons. Raises VerificationError TM4001 that names the worst output beyond its
-    tolerance.
-    """
+    """Returns the comparisons. Raises VerificationError TM4001 for the worst output beyond tolerance."""
     wrong = sorted(
         (each for each in comparisons if not each.ok and not each.is_undecided),
         key=lambda each: -each.max_error,
@@ -120,9 +118,7 @@ def _compare(actual: np.ndarray, expected: np.ndarray, name: str) -> Comparison:
 
 
 def _tolerance(actual: np.ndarray, expected: np.ndarray) -> float:
-    """Returns the tolerance of the coarser of two float types; integers are exact, also when stored as
-    floats.
-    """
+    """Returns the tolerance of the coarser of two float types; integers are exact, also stored as floats."""
     wanted = TOLERANCES[expected.dtype.name]
     return max(wanted, TOLERANCES[actual.dtype.name]) if wanted else wanted
 

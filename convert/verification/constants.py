@@ -30,9 +30,7 @@ class Kept:
 
 
 def check_constants(constants: Iterable[Kept]) -> None:
-    """Raises VerificationError TM4001 for a constant that differs from the source by more than half a
-    step.
-    """
+    """Raises VerificationError TM4001 for a constant that is more than half a step from the source's."""
     for kept in constants:
         if not _has_qparams(kept.scale, kept.zero, kept.qparams):
             message = f"the constant {kept.name} of the file has wrong quantization parameters"

@@ -50,9 +50,7 @@ def read_inputs(
 
 
 def given_inputs(given: Any, names: Sequence[str], renamed: Sequence[str]) -> Sequence[np.ndarray]:
-    """Returns inputs to verify with, which are in an .npz file, by name, or in order. Raises UsageError
-    TM6011.
-    """
+    """Returns inputs to verify with, from an .npz file, by name, or in order. Raises UsageError TM6011."""
     if isinstance(given, (str, PathLike)):
         return read_inputs(given, names, renamed)
     if not isinstance(given, Mapping):

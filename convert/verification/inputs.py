@@ -219,9 +219,7 @@ def _with_same_elements(node: Any) -> Iterator[Any]:
 
 
 def _limit(call: CallFunction, node: object, catalogue: Catalogue) -> int | None:
-    """Returns the number of values that ``node`` may have as operand of a call; None if it is not an
-    index.
-    """
+    """Returns the number of values that ``node`` may have as operand of a call; None if not an index."""
     op = catalogue[call.function]
     below = op.trait(IndicesBelow)
     if below is not None:

@@ -125,9 +125,7 @@ def energies_of(
     ends: tuple[float, float],
     where: Source | None = None,
 ) -> Energies:
-    """Computes the sums of one sample; ``near`` is the float result for the file's operands, before clipping
-    to ``ends``.
-    """
+    """Sums over one sample; ``near`` is the float result of the file's operands before clipping."""
     low, high = ends
     beyond = (near < low - step / 2) | (near > high + step / 2) if _is_range(step, ends) else np.zeros(1)
     return Energies(

@@ -65,9 +65,7 @@ def _first_case(reference: Reference) -> tuple[Sequence[np.ndarray], Sequence[np
 
 
 def compare_with_source(module: TracedModule) -> list[str]:
-    """Returns a note if the example's outputs differ much from those of the reference kernels; else an empty
-    list.
-    """
+    """Returns a note if the example's outputs differ much from those of the reference kernels, or []."""
     example = module.example
     if example is None or example.outputs is None:
         return []

@@ -22,9 +22,7 @@ def with_equal_elements(
     expected: Sequence[np.ndarray],
     comparisons: Sequence[Comparison],
 ) -> list[np.ndarray]:
-    """Returns ``actual`` with elements that differ only by the order of ties replaced by those of
-    ``expected``.
-    """
+    """Returns ``actual`` with the elements of ``expected`` where only the order of ties differs."""
     made = list(actual)
     equal = max([_EQUAL, *(TOLERANCES["bfloat16"] for each in actual if each.dtype.name == "bfloat16")])
     for number, each in enumerate(comparisons):

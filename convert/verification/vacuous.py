@@ -29,9 +29,7 @@ def shown_outputs(comparisons: Sequence[Comparison], expected: Sequence[np.ndarr
 
 
 def with_noise(vacuous: dict[str, str], cases: Sequence[Sequence[Comparison]]) -> dict[str, str]:
-    """Returns the descriptions, and why those outputs are vacuous that are noise in the comparisons of all
-    cases.
-    """
+    """Returns the descriptions, and why outputs are vacuous that are noise in all comparisons."""
     noise = set.intersection(*({each.output for each in case if each.is_noise} for case in cases))
     return vacuous | dict.fromkeys(sorted(noise & vacuous.keys()), "zero but for rounding")
 

@@ -343,9 +343,7 @@ def _second(
     names: Sequence[str],
     budget: Budget,
 ) -> list[_Case]:
-    """Runs further test cases at the first sizes, if the first is an example and they are cheap or it was not
-    informative.
-    """
+    """Runs further test cases at the first sizes if those were an example and cheap, or not informative."""
     first = found[0]
     is_cheap = not first.reference.has_example() or first.reference.bytes_needed() <= SMALL
     is_cheap |= first.reference.original is not None

@@ -1,6 +1,4 @@
-"""Reads reports of quantization noise, and comparisons of two models, which commands write as JSON, for the
-page.
-"""
+"""Reads reports of quantization noise and comparisons of models, as commands write them in JSON."""
 
 from __future__ import annotations
 

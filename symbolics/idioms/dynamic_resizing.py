@@ -1,6 +1,4 @@
-"""Resizing between dynamic sizes along one axis: the elements that are copied or mixed are computed in the
-graph.
-"""
+"""Resizing between dynamic sizes along an axis: the graph computes which elements are copied or mixed."""
 
 from __future__ import annotations
 
@@ -115,9 +113,7 @@ def _mixed(g: Emitter, x: Any, axis: int, matrix: Term) -> Any:
 
 
 def _antialiased(kernel: Callable[[Term], Term]) -> Callable[..., Any]:
-    """Returns the function that resizes by a kernel which is widened by the reduction ratio. Source: Pillow,
-    resize.
-    """
+    """Returns a function that resizes by a kernel widened by the reduction ratio. Source: Pillow, resize."""
 
     def along(g: Emitter, x: Any, axis: int, size: Any, scale: Any) -> Any:
         extent, dtype = g.type(x).shape[axis], g.type(x).dtype

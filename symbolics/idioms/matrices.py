@@ -68,9 +68,7 @@ def line(x: Term, axis: int, k: Term) -> Term:
 
 
 def chosen(x: Term, axis: int, place: Term) -> Term:
-    """Selects the row (``axis`` -2) or column (-1) ``place`` of each matrix; zeros where it is out of
-    range.
-    """
+    """Selects row (``axis`` -2) or column (-1) ``place`` of each matrix; zeros where it is out of range."""
     return total(numbers(x, axis).eq(place).where(x, 0), axis)
 
 

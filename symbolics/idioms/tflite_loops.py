@@ -71,9 +71,7 @@ def computed(inputs: Sequence[Value], carried: int = 0) -> list[Value]:
 
 
 def completed(inputs: Sequence[Value], given: Sequence[Value], carried: int = 0) -> list[Value]:
-    """Returns all inputs of a subgraph: its own inputs in place of the values ``computed``, and the
-    constants.
-    """
+    """Returns all inputs of a subgraph: its own in place of the values ``computed``, and the constants."""
     waiting = iter(given)
     return [value if i >= carried and value.is_constant else next(waiting) for i, value in enumerate(inputs)]
 

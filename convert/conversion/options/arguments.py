@@ -35,9 +35,7 @@ R = TypeVar("R")
 
 
 class Kind(NamedTuple):
-    """A kind of argument: ``expected`` describes valid values, ``fits`` tests a value, ``code`` is the error
-    code for others.
-    """
+    """A kind of argument: ``expected`` describes values, ``fits`` tests one, ``code`` is that of errors."""
 
     expected: str
     fits: Callable[[Any], bool]

@@ -431,7 +431,5 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
 
 
 def options_of(command: str) -> tuple[Option, ...]:
-    """Returns the options of a command, in the order of its help, also of a conversion to a target of another
-    package.
-    """
+    """Returns the options of a command, also of conversions to another package's target, in help's order."""
     return COMMAND_OPTIONS.get(command) or conversion_options(command)

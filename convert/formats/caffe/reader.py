@@ -102,9 +102,7 @@ def _old_inputs(text: Any, dialect: str) -> list[NetLayer]:
 
 
 def _is_run(layer: Any, state: Any) -> bool:
-    """Whether the rules of the layer leave it in a net at the phase TEST, with the level and the stages of
-    ``state``.
-    """
+    """Whether the layer's rules leave it in a net at the phase TEST, with level and stages of ``state``."""
 
     def holds(rule: Any) -> bool:
         stages = set(state.stage)

@@ -57,9 +57,7 @@ def _cut(data: memoryview) -> bytes:
 
 
 def _in_own_file(data: memoryview, tensor: _Field) -> bytes | None:
-    """Returns the content of a TensorProto with external data; None for one without raw data, or with
-    external data already.
-    """
+    """Returns a TensorProto with external data; None without raw data, or with external data already."""
     fields = list(_fields(data, tensor.content, tensor.end))
     raw = [field for field in fields if field.number == _RAW_DATA]
     is_external = any(field.number in (_EXTERNAL_DATA, _DATA_LOCATION) for field in fields)

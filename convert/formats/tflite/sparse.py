@@ -116,9 +116,7 @@ def _extents(shape: tuple[int, ...], sparsity: Sparsity) -> list[int]:
 
 
 def _inside(level: Level, extent: int, positions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns for each index of a level the number of the position that it is inside of, the index, and its
-    own position.
-    """
+    """Returns for each index of a level the position that it is inside of, the index, and its position."""
     if level.segments is None or level.indices is None:
         if level.size != extent:
             raise ValueError(f"a level of a sparse tensor has {level.size} indices of {extent}")

@@ -93,9 +93,7 @@ def _array(body: memoryview, name: str, dtype: np.dtype, shape: tuple[int, ...],
 
 
 def retyped(array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Reinterprets the array as the element type that safetensors has no name for. Raises LoadError
-    TM1014.
-    """
+    """Reinterprets the array as an element type that safetensors does not name. Raises LoadError TM1014."""
     stored, count = STORED_AS[dtype.name]
     fits = array.dtype.name == OWN_NAME[stored] and (count == 1 or array.shape[-1:] == (count,))
     if not fits:

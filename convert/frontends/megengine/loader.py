@@ -136,9 +136,7 @@ class _Loader:
             module.attributes[name] = self._constant(value, f"{module.name}.{name}".lstrip("."), depth + 1)
 
     def _constant(self, value: Any, path: str, depth: int) -> Any:
-        """Converts a plain attribute, including modules and tensors in lists and dicts (the cells of an
-        LSTM).
-        """
+        """Converts a plain attribute, including modules and tensors in lists and dicts (cells of an LSTM)."""
         self.budget.spend(1)
         if depth > MAX_MODULE_DEPTH or len(path) > MAX_PATH:
             raise LoadError(OVER_LIMIT, "attributes are nested too deeply")
@@ -176,9 +174,7 @@ class _Loader:
             module.class_name = f"user.{first.name}"
 
     def _formal_arguments(self, definition: Instance) -> tuple[Any, Any]:
-        """Returns (args, kwargs) of a graph's argument structure, with empty nodes for tensors and
-        modules.
-        """
+        """Returns (args, kwargs) of a graph's argument structure, with empty nodes as tensors and modules."""
 
         def leaf(leaf_definition: Instance) -> Any:
             kinds = _kinds(leaf_definition.state.get("type"))

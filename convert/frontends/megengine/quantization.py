@@ -37,9 +37,7 @@ def qparams_of_dtype(dtype: object) -> QParams | None:
 
 
 def qparams_of_record(record: object) -> QParams | None:
-    """Returns the QParams that a fake-quantized tensor was recorded with; None for another tensor, or where
-    the record is incomplete.
-    """
+    """Returns the QParams recorded with a fake-quantized tensor; None without a complete record."""
     if not isinstance(record, Instance):
         return None
     found = plain(record)

@@ -38,9 +38,7 @@ def rank(g: Emitter, x: object) -> int:
 
 
 def static_int(g: Emitter, value: object, what: str = "a size") -> Any:
-    """Returns an int or a Dim, from one or from a one-element integer tensor; where that depends on the data,
-    a data-dependent size.
-    """
+    """Returns an int or Dim, from one or a one-element integer tensor; data-dependent where that is."""
     if is_tensor(value):
         array = g.sizes(value)
         if array is None:

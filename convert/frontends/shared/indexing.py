@@ -55,9 +55,7 @@ class Index:
         return [item for item, number in zip(items, self.numbers, strict=True) if number is None]
 
     def tensors(self) -> list[Any] | None:
-        """Returns the index tensors of the axes that remain after integer indices are applied; None without
-        any.
-        """
+        """Returns the index tensors of the axes that remain after integer indices; None without any."""
         picks = self.without_numbers(self.picks)
         while picks and picks[-1] is None:
             picks.pop()
@@ -379,9 +377,7 @@ def _chosen(g: Emitter, x: object, picks: list[object]) -> Any:
 
 
 def _run(known: np.ndarray, extent: Any) -> tuple[tuple[Any, Any, int], bool] | None:
-    """Returns the slice that selects the same elements, and whether it is reversed; None where there is
-    none.
-    """
+    """Returns the slice that selects the same elements, and whether it is reversed; None without one."""
     if not isinstance(extent, Dim):
         known = known % extent
     after = 0  # what a negative index is added to
@@ -425,9 +421,7 @@ def _filled(g: Emitter, part: object, index: Index, value: object, adds: bool) -
 
 
 def _pasted(g: Emitter, x: Any, part: Any, axis: int, cut: tuple[Any, Any, int], number: Any) -> Any:
-    """Returns ``x`` with ``part`` in place of its slice ``cut``, or its element ``number``, along
-    ``axis``.
-    """
+    """Returns ``x`` with ``part`` in place of its slice ``cut``, or element ``number``, along ``axis``."""
     if is_tensor(number):
         return g.call("aten::index_copy", x, axis, reshaped(g, number, [1]), part)
     start, stop, step = cut if number is None else (number, number + 1, 1)

@@ -216,9 +216,7 @@ def _no_inputs(what: str, given: object, wanted: str) -> UsageError:
 
 
 def inputs_needed(signature: str = "") -> UsageError:
-    """Returns the error for missing example inputs. It shows ``signature``, such as ``forward(x,
-    mask=None)``, if that is known.
-    """
+    """Returns the error for missing example inputs, with ``signature``, such as ``forward(x)``, if known."""
     return UsageError(
         "TM6008",
         "tracing a PyTorch module requires example inputs",

@@ -227,9 +227,7 @@ class SizeJournal:
     # ---- notes
 
     def specialize(self, size: Dim, reason: str) -> None:
-        """Specializes all symbols of ``size`` to their examples; ``reason`` continues the sentence after the
-        place.
-        """
+        """Specializes the symbols of ``size`` to their examples; ``reason`` continues the sentence."""
         for name, symbol in size.symbols.items():
             if symbol.from_data:
                 raise Refusal(f"the size {size} is data-dependent, and {self.place or 'this'} {reason}")

@@ -1,6 +1,4 @@
-"""Sign analysis of symbolic sizes: signs that hold for all values of the symbols (each at least its
-``least``).
-"""
+"""Sign analysis of symbolic sizes: signs for all values of the symbols (each at least its ``least``)."""
 
 from __future__ import annotations
 
@@ -224,9 +222,7 @@ def _floor_grows(atom: Floor) -> bool:
 
 
 def _signs_by_period(value: Dim) -> set[int] | None:
-    """Signs of an expression of one symbol, linear except for floors: it is periodic up to a constant
-    increment.
-    """
+    """Signs of an expression of one symbol, linear but for floors: periodic up to a constant increment."""
     period = _period(value)
     if len(value.symbols) != 1 or period is None or period > MAX_PERIOD:
         return None
@@ -452,9 +448,7 @@ def _is_monotonic(value: Dim) -> bool:
 
 
 def _is_rising(atom: Atom) -> bool:
-    """Whether an atom never falls: floor(x / c) or max(x, 0), where x is a sum of such atoms, each times a
-    positive number.
-    """
+    """Whether an atom never falls: floor(x / c) or max(x, 0), x a positive combination of such atoms."""
     if isinstance(atom, Symbol):
         return True
     if isinstance(atom, Floor) and not (isinstance(atom.denominator, int) and atom.denominator > 0):

@@ -209,9 +209,7 @@ def as_remainder(size: Size) -> tuple[str, int] | None:
 
 
 def _term(monomial: Monomial, factor: int) -> str:
-    """Prints a term with its sign. A symbol with units takes them from the factor: 16 (height/32) is
-    height/2.
-    """
+    """Prints a term with its sign. A symbol with units takes them from the factor: 16 (h/32) is h/2."""
     sign, factor, words = "-" if factor < 0 else "+", abs(factor), []
     for atom in monomial:
         if isinstance(atom, Symbol):

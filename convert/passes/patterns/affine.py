@@ -60,9 +60,7 @@ class Affine(NamedTuple):
 
 
 def _rounds(summand: np.ndarray, dtype: np.dtype) -> bool:
-    """Whether a sum with ``summand`` rounds to halves or more: added and subtracted again, it rounds on
-    purpose.
-    """
+    """Whether a sum with ``summand`` rounds to halves or more: added and subtracted, it rounds on purpose."""
     bits = _FRACTION_BITS.get(dtype.name)
     return bits is not None and bool((np.abs(summand) >= 2.0 ** (bits - 1)).any())
 

@@ -59,9 +59,7 @@ def is_quotient(expr: object) -> TypeGuard[CallFunction]:
 
 
 def integer_weights(expr: Expr) -> Weights | None:
-    """Returns the weights of a call that has integer kernels; calls with three spatial axes have float
-    kernels only.
-    """
+    """Returns the weights of a call with integer kernels; three spatial axes have float kernels only."""
     weights = trait_of(expr, Weights)
     return None if weights is None or weights.spatial > 2 else weights
 

@@ -9,9 +9,7 @@ from tmconvert.symbolics.ops.shapes.view import KEPT, groups_of
 
 
 def result_groups(attributes: Mapping[str, Any]) -> list[list[int]]:
-    """Returns for each axis of a view's result the positions of its factors in ``split``. Raises
-    ValueError.
-    """
+    """Returns, by axis of a view's result, the positions of its factors in ``split``. Raises ValueError."""
     split, index = attributes["split"], attributes["index"]
     kept = [place for place, chosen in enumerate(index) if chosen == KEPT]
     placed = [kept[number] for number in attributes["order"]]

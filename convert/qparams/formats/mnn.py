@@ -26,9 +26,7 @@ def places(records: Sequence[Record]) -> list[Record]:
 
 
 def _has_place(record: Record, makers: Collection[str]) -> bool:
-    """Whether the record can be stored: it belongs to a layer of this file, or to an unknown one, which is an
-    error.
-    """
+    """Whether the record can be stored: it is of a layer of this file, or of an unknown one, an error."""
     if record.name.endswith((_INPUT, _OUTPUT)) or record.operator in (*_TYPES, *_SUMS):
         return True
     return any(name in makers for name in record.consumers) or not (record.operator or record.consumers)

@@ -43,9 +43,7 @@ def _reciprocal(scale: float) -> str:
 
 
 def _channels(layer: Layer) -> tuple[float, ...]:
-    """Returns the scales of a layer in ncnn's form: one per group, where there are several, or one per
-    channel.
-    """
+    """Returns the scales of a layer in ncnn's form: one per group, if there are several, or per channel."""
     weight, groups = layer.weight, _groups(layer)
     wanted = groups if groups > 1 else weight.shape[0] if weight.shape else len(weight.scales)
     if len(weight.scales) == 1:

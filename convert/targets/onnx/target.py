@@ -201,9 +201,7 @@ class OnnxTarget(Target):
         return (weights_path(paths[0]),)
 
     def files(self, graph: TargetGraph, paths: Sequence[Path], options: TargetOptions) -> list[Path]:
-        """Returns the files: a second one for the weights with ``external_data``, or where one file is too
-        small.
-        """
+        """Returns the files: a second one for weights with ``external_data``, or where one is too small."""
         size = external_bytes(graph)
         has_second = size and (options.external_data or size > MOST_INLINE)
         return [*paths, weights_path(paths[0])] if has_second else list(paths)

@@ -89,9 +89,7 @@ class LiteRtRuntime(IsolatedRuntime):
 
 
 def _as_taken(name: str, array: np.ndarray, dtype: np.dtype) -> np.ndarray:
-    """Converts an input to the file's type: int64 to int32, floats to float32. Raises ValueError where values
-    do not fit.
-    """
+    """Converts an input to the file's type: int64 to int32, floats to float32. Raises ValueError."""
     if array.dtype.kind == "f" and dtype == np.float32:
         return array.astype(dtype)
     if array.dtype != np.int64 or dtype != np.int32:

@@ -74,9 +74,7 @@ def types_refusal(operator: Operator, runtime: int) -> tuple[str, str] | None:
 
 
 def first_release(type: str, types: str) -> int:
-    """Returns the N of the first release 2.N that runs an operator with such ``types_of``; 0 if not
-    measured.
-    """
+    """Returns the N of the first release 2.N that runs an operator of these ``types_of``; 0 if unknown."""
     return spec(type).measured.get(types, 0)
 
 

@@ -269,9 +269,7 @@ _OPERATORS = {
 
 
 def _decomposed_ops(options: TargetOptions) -> frozenset[str]:
-    """Returns the ops whose operators the profile lacks, which are decomposed; none for integer files, whose
-    functions are tables.
-    """
+    """Returns the ops to decompose, as the profile lacks them; none for integer files (tables)."""
     if not options.profile or options.integers is not None:
         return frozenset()
     profile = profile_named(options.profile)

@@ -1,6 +1,4 @@
-"""Activations without weights; those with numeric parameters are in ``shrink_threshold.py`` and
-``elu.py``.
-"""
+"""Activations without weights; ``shrink_threshold.py`` and ``elu.py`` have those with parameters."""
 
 from __future__ import annotations
 

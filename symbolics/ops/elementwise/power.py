@@ -31,9 +31,7 @@ power = Op(
 
 @power.reference
 def pow_ref(x: Array, exponent: Array) -> Array:
-    """NaN for a negative base with a fractional exponent; negative integer powers of integers truncate to
-    zero.
-    """
+    """NaN for a negative base with a fractional exponent; integers to a negative power are truncated."""
     if x.dtype.kind == "f":
         return np.power(x, exponent)
     sign = np.where(exponent % 2 == 0, 1, x)

@@ -139,9 +139,7 @@ def _put_under_mask(g: Any, x: Any, types: list[Any], mask: Any, values: Any, ac
 def _under_mask(
     shape: Sequence[int], indices: Sequence[Any], values: Sequence[int]
 ) -> tuple[list[int], list[int]]:
-    """Returns shapes for broadcasting mask and values: the axis of the selected elements becomes the mask's
-    axes.
-    """
+    """Returns shapes to broadcast mask and values: the axis of selected elements becomes the mask's axes."""
     after, mask = _after_mask(shape, indices), indices[axes_of(indices)[0]].shape
     spread, place = list(values), len(values) - len(after) - 1
     if place >= 0:

@@ -117,9 +117,7 @@ def _instance_norm_of_operators(g, x, weight, bias, eps):
 
 @group_norm.decompose
 def group_norm_as_instance_norm(g, x, num_groups, weight, bias, eps):
-    """Reshapes each group to one channel of an image, since ncnn supports only InstanceNormalization of rank
-    4.
-    """
+    """Reshapes each group to a channel of an image: ncnn supports InstanceNormalization of rank 4 only."""
     type_ = g.type(x)
     groups = [type_.shape[0], num_groups, math.prod(type_.shape[1:]) // num_groups, 1]
     result = g.call("aten::instance_norm", g.call("aten::reshape", x, groups), None, None, eps)

@@ -20,9 +20,7 @@ _FORM = re.compile(r"[a-zA-Z]*(,[a-zA-Z]*)*(->[a-zA-Z]*)?")
 
 
 def _equation(value: Any) -> str:
-    """Returns the equation without blanks, with an explicit result: by default letters that occur once,
-    sorted.
-    """
+    """Returns the equation without blanks, with an explicit result: by default, unique letters sorted."""
     text = str(value).replace(" ", "")
     if not _FORM.fullmatch(text):
         raise ValueError(f"{value!r} is not an equation without ellipses")

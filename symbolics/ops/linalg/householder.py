@@ -125,9 +125,7 @@ def _longest_reflected(k: Term, x: Term, tau: Term, order: Term) -> list[Term]:
 
 
 def _reflected(k: Term, x: Term, tau: Term) -> list[Term]:
-    """Reflects column ``k`` to (beta, 0, ...) from row k on; beta has the opposite sign of the element
-    there.
-    """
+    """Reflects column ``k`` to (beta, 0, ...) from row k on; beta has the other sign than the element."""
     rows, columns = numbers(x, -2), numbers(x, -1)
     column = line(x, -1, k)
     alpha, below = line(column, -2, k), (rows > k).where(column, 0)

@@ -102,9 +102,7 @@ def ldl_factor_ex_blocks(g, x):
 
 
 def _next_block(_: Term, x: Term, pivots: Term, at: Term, info: Term) -> list[Term]:
-    """Processes one block of each matrix, at row ``at``, which may be after the last one. The rest stays
-    symmetric.
-    """
+    """Processes a block of each matrix, at row ``at``, maybe after the last. The rest stays symmetric."""
     rows, columns = numbers(x, -2), numbers(x, -1)
     is_two, other, is_zero = _choice(x, at)
     last = at + is_two.to(INT32)
@@ -135,9 +133,7 @@ def _block(x: Term, at: Term, last: Term) -> list[Term]:
 
 
 def _choice(x: Term, at: Term) -> tuple[Term, Term, Term]:
-    """Returns whether the next block has two rows, the row that becomes its last, and whether its column is
-    0.
-    """
+    """Returns whether the next block has two rows, the row that becomes its last, whether its column is 0."""
     rows = numbers(x, -2)
     column = chosen(x, -1, at).abs()
     here = chosen(column, -2, at)

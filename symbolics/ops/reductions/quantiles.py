@@ -84,9 +84,7 @@ def nanquantile_ref(x: Array, q: Array, dim: int, keepdim: bool, interpolation: 
 
 
 def _with_nan_last(x: Term, dim: int) -> tuple[list[Term], Term]:
-    """Returns the elements sorted along ``dim`` with NaN (as infinities) last, their indices, and the count
-    of numbers.
-    """
+    """Returns elements sorted along ``dim``, NaN (as infinity) last, their indices, and the count."""
     is_nan = x.isnan()
     parts = x.g.call("aten::sort", is_nan.where(np.inf, x).value, dim)
     count = (1 - is_nan.to(x.dtype)).sum(dim=[dim], keepdim=True)

@@ -47,9 +47,7 @@ def _border(padding_mode: int, align_corners: bool) -> str:
 
 
 def _pixel(place: Any, extent: int, align_corners: bool) -> Any:
-    """Converts positions to pixels: -1 and 1 are the centres of the outermost pixels, or their outer
-    edges.
-    """
+    """Converts positions to pixels: -1 and 1 are the centres of the outermost pixels, or their edges."""
     span = extent - 1 if align_corners else extent
     half = place.like(span) * 0.5 if isinstance(span, Dim) else span / 2
     return (place + 1) * half if align_corners else (place + 1) * half - 0.5

@@ -56,9 +56,7 @@ def _layout(x: TensorType, pad: list[int], mode: str, value: Number) -> LayoutRu
 
 
 def _kept_channels(axis: int, count: int, pad: list[int], mode: str, value: float) -> np.ndarray | None:
-    """Returns the channels if padding adds none, with zeros or existing values. ``pad`` starts with the first
-    axis.
-    """
+    """Returns the channels if padding adds none, of zeros or others. ``pad`` starts with the first axis."""
     is_scaled = mode != "constant" or not value
     return np.arange(count) if is_scaled and not any(pad[2 * axis : 2 * axis + 2]) else None
 

@@ -141,9 +141,7 @@ def permute_of_four_axes_caffe(g, x, dims):
 
 @permute.caffe("nnie")
 def permute_channels_last_caffe(g, x, dims):
-    """Emulates NNIE's Permute, which supports only the order 0, 2, 3, 1: exchanges two blocks after the first
-    axis.
-    """
+    """Emulates NNIE's Permute, which has the order 0, 2, 3, 1 only: exchanges two blocks after axis 0."""
     order = _order(len(x.shape), dims)
     shape, places = merged(x.shape[1:], [axis - 1 for axis in order[1:]])
     if order[0] != 0 or places != (1, 0):

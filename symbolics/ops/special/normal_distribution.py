@@ -1,6 +1,4 @@
-"""Normal distribution functions based on erfc: special_ndtr, special_log_ndtr, special_ndtri,
-special_erfcx.
-"""
+"""Normal distribution functions by erfc: special_ndtr, special_log_ndtr, special_ndtri, special_erfcx."""
 
 from __future__ import annotations
 
@@ -97,9 +95,7 @@ def erfcx(x: Term) -> Term:
 
 @formula(NORMAL["special_ndtri"])
 def ndtri(x: Term) -> Term:
-    """Initial approximation of the lower tail (Abramowitz and Stegun, 26.2.23), then two Newton steps on
-    log_ndtr.
-    """
+    """Approximates the lower tail (Abramowitz and Stegun, 26.2.23), then two Newton steps on log_ndtr."""
     tail = (x < 0.5).where(x, 1 - x)
     log = (tail.relu() + float(np.finfo(x.dtype).tiny)).log()
     t = (log * -2).sqrt()

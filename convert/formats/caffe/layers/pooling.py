@@ -17,9 +17,7 @@ ACROSS_CHANNELS = 0  # NormRegion
 
 @dataclass(frozen=True)
 class Pool:
-    """Pooling windows over [H, W]; ``rounds_up`` includes the last window even if it is only partly
-    inside.
-    """
+    """Pooling windows over [H, W]; ``rounds_up`` includes the last window even if it is only partly in."""
 
     method: int
     kernel: list[int]

@@ -37,9 +37,7 @@ class Budget:
         self._numbers = itertools.count(1)
 
     def spend(self, steps: int) -> None:
-        """Counts visited values. Raises LoadError TM1006 when a file has more than a valid one of its
-        size.
-        """
+        """Counts visited values. Raises LoadError TM1006 for more than a valid file of this size has."""
         self._left -= steps
         if self._left < 0:
             raise LoadError(OVER_LIMIT, "the file repeats the same values again and again")

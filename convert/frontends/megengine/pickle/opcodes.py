@@ -47,9 +47,7 @@ INT32 = struct.Struct("<i")
 
 
 def run(machine: Machine) -> object:
-    """Runs the pickle and returns the root object. Raises PickleFault, with ``machine.start`` at the faulty
-    opcode.
-    """
+    """Runs the pickle, returns the root object. Raises PickleFault, ``machine.start`` at the opcode."""
     data, size = machine.data, machine.size
     while not machine.stopped:
         machine.start = start = machine.position

@@ -137,9 +137,7 @@ def rows_of(g, table, indices):
 
 
 def rotary(g: Emitter, x, cos, sin, width: int, interleaved: bool) -> Any:
-    """Rotates pairs of the first ``width`` features of the last axis; cosines and sines broadcast to half of
-    them.
-    """
+    """Rotates pairs of the first ``width`` features of the last axis; cosines broadcast to half of them."""
     axis = rank(g, x) - 1
     extent = g.type(x).shape[axis]
     moved = g.call("aten::slice", x, axis, 0, width, 1) if width != extent else x

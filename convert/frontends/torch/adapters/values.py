@@ -56,9 +56,7 @@ _ORDER = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
 
 
 class SizeFloat:
-    """A float that is computed of symbolic sizes in some ``steps``; it is a tensor where a tensor is computed
-    with it.
-    """
+    """A float computed of symbolic sizes in ``steps``; a tensor where a tensor is computed with it."""
 
     steps: Any
 
@@ -78,9 +76,7 @@ class SizeFloat:
 
 
 def dtype_called(value) -> np.dtype:
-    """Returns NumPy's dtype of torch's (a GlobalRef ``torch.float32``), or of a Python type. Raises
-    Refusal.
-    """
+    """Returns NumPy's dtype of torch's (GlobalRef ``torch.float32``), or of a Python type. Raises Refusal."""
     name = value.name if isinstance(value, GlobalRef) else str(getattr(value, "name", value))
     name = _NAMES.get(name, name) if isinstance(value, GlobalRef) and value.module == "torch" else name
     if isinstance(value, GlobalRef) and value.module == "builtins":
@@ -167,9 +163,7 @@ def constant(g: Emitter, value: Any, dtype: Any) -> Any:
 
 
 def number_of(dtype: np.dtype, value) -> Any:
-    """Converts an attribute to a number of ``dtype`` like torch: integers wrap around, fractions are
-    truncated.
-    """
+    """Converts an attribute to a number of ``dtype`` as torch: integers wrap, fractions are truncated."""
     return value if kind_of(dtype) >= 2 or isinstance(value, Dim) else int(_wrapped(value, dtype))
 
 
@@ -194,9 +188,7 @@ def floating(g, x):
 
 
 def varargs(args: tuple[Any, ...]) -> Any:
-    """Returns a list that a method takes as one argument or as several: ``x.view(2, 3)``, ``x.view([2,
-    3])``.
-    """
+    """Returns a list that a method takes as one or several arguments: ``view(2, 3)``, ``view([2, 3])``."""
     if len(args) == 1 and (isinstance(args[0], (list, tuple)) or args[0] is None):
         return args[0]
     return list(args)

@@ -28,9 +28,7 @@ def to_qdq(graph: TargetGraph, activations: str = "uint8", weight_type: str = "u
 
 
 def prepare(graph: TargetGraph) -> TargetGraph:
-    """Returns a copy of the graph without clamps at the ends of quantized ranges. Raises Refusal for an opset
-    without quantization.
-    """
+    """Returns a copy of the graph without clamps at ends of quantized ranges. Raises Refusal."""
     assert isinstance(graph.version, int)
     if graph.version < SINCE:
         raise Refusal(f"ONNX supports quantization from opset {SINCE} on", f"use --opset {SINCE} or later")

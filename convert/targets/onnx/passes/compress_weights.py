@@ -386,9 +386,7 @@ class _Writing:
         yield Operator("Mul", [steps, step], [rows], {}, f"{name}/mul", source)
 
     def _in_blocks(self, operator: Operator, index: int, stored: StoredWeight) -> list[Operator]:
-        """Returns ONNX Runtime's operators for blocks in place of a product or a Gather; none where they do
-        not compute it.
-        """
+        """Returns ONNX Runtime's operators in blocks for a product or Gather, none if not the same."""
         blocks = stored.blocks
         if blocks is None or not takes(operator, index, blocks, stored.plain.shape):
             return []

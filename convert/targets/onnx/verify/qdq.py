@@ -99,9 +99,7 @@ class _Sessions:
         return self._tensors(arrays)
 
     def fused(self, inputs: Mapping[str, np.ndarray], tensors: Tensors) -> Tensors | None:
-        """The same in fused kernels, to explain outputs that differ in these; None where they agree, or where
-        sums saturate.
-        """
+        """The same in fused kernels, to explain differing outputs; None if equal, or if sums saturate."""
         worst = 0.0
         made = _FUSED.run([self.path], inputs, list(self.outputs))
         for (name, value), array, meant in zip(self.outputs.items(), made, self.meant, strict=True):

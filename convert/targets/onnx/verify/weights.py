@@ -99,9 +99,7 @@ def _found(each: StoredWeight, constants: Mapping[str, np.ndarray]) -> Iterator[
 def _are_near(
     each: StoredWeight, plain: np.ndarray, integers: np.ndarray, scale: np.ndarray, zeros: np.ndarray | None
 ) -> bool:
-    """Whether integers and their parameters give ``plain`` but for half a step; beyond the ends of the range
-    that is further.
-    """
+    """Whether integers give ``plain`` but for half a step; beyond the ends of the range, further."""
     assert each.steps is not None
     low, high = each.steps.low, each.steps.high
     parts, wanted = (x.astype(np.float32).reshape(each.split_shape) for x in (integers, plain))

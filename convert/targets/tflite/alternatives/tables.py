@@ -149,9 +149,7 @@ def _parts(number: int, count: int) -> list[int]:
 
 
 def _steps(g: FormWriter, rows: Value, thresholds: np.ndarray) -> tuple[Value, float]:
-    """Returns (elements, thresholds) that are 0, or from a threshold on the largest number, and the real
-    value of that.
-    """
+    """Returns (elements, thresholds) that are 0, or from a threshold on the maximum, and its real value."""
     known = rows.quantization
     assert known is not None
     scale, zero = float(known.scale[0]), 0 if known.zero_point is None else int(known.zero_point[0])

@@ -69,9 +69,7 @@ def _is_clamp(operator: Operator, kind: IntegerType) -> bool:
 
 
 def _clamp_qparams(operator: Operator, clamp: Value, kind: IntegerType) -> QParams | None:
-    """Returns the QParams of a clamp that is multiplied by a constant; None where they would be too
-    coarse.
-    """
+    """Returns the QParams of a clamp that is multiplied by a constant; None if they would be too coarse."""
     result = _qparams(operator.outputs[0], kind)
     other = next((value for value in operator.inputs if value is not clamp), None)
     if operator.type != "MUL" or result is None or other is None or other.data is None:

@@ -89,9 +89,7 @@ class AssignLayout:
         return {node for node, order in orders.items() if is_image(node) and order == "nhwc"}
 
     def ensures(self, graph: InternalGraph) -> None:
-        """Raises GraphError TM3019 when an op reads or returns a tensor in a layout that it does not
-        support.
-        """
+        """Raises GraphError TM3019 when an op reads or returns a tensor in an unsupported layout."""
         for each in nested(graph):
             check_layout(each, self.catalogue)
 

@@ -22,9 +22,7 @@ class _Window(NamedTuple):
     extent: tuple[int, ...]
 
     def after(self, inner: _Window) -> _Window:
-        """Returns the composition of this window with the inner window ``inner``, as a window of the operand
-        of the latter.
-        """
+        """Returns this window composed with ``inner``, as a window of the operand of ``inner``."""
         axes = range(len(self.begin))
         begin = tuple(inner.begin[axis] + self.begin[axis] * inner.step[axis] for axis in axes)
         return _Window(begin, tuple(inner.step[axis] * self.step[axis] for axis in axes), self.extent)

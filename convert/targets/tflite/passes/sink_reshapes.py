@@ -482,9 +482,7 @@ def _restored(shape: Sequence[int], rank: int, places: Mapping[int, int], inner_
 
 
 def _can_be_viewed(call: CallFunction) -> bool:
-    """Whether the result has an element type of ``tm::view``, which unsigned integers of 16 bits and more are
-    not.
-    """
+    """Whether ``tm::view`` has the result's element type: unsigned integers of 16 bits and more are not."""
     return all(isinstance(node, TensorNode) and node.type.dtype.name in ANY_DTYPE for node in call.outputs)
 
 

@@ -1,6 +1,4 @@
-"""TFLite: combine SLICEs of equal parts of a matrix to one SPLIT, since GPU delegates run SLICE of rank 3 or
-4 only.
-"""
+"""TFLite: combine SLICEs of equal parts of a matrix to a SPLIT: GPU delegates slice rank 3 or 4 only."""
 
 from __future__ import annotations
 

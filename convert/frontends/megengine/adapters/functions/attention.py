@@ -134,9 +134,7 @@ def _merged(g, weights, values):
 
 
 def _mask(g: Emitter, scores, heads: int, attn_mask, key_padding_mask, is_causal: bool) -> Any:
-    """Returns the mask that is added to the scores [N, heads or 1, L, S]; a mask argument overrides
-    ``is_causal``.
-    """
+    """Returns the mask added to the scores [N, heads or 1, L, S]; a mask argument overrides ``is_causal``."""
     batch, _, queries, keys = g.type(scores).shape
     dtype = g.type(scores).dtype
     parts = []

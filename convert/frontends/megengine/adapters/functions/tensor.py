@@ -162,9 +162,7 @@ def new_tensor(g, cls, data, dtype=None, device=None, *others, **more):
 
 @METHODS.add("astype")
 def astype(g, x, dtype):
-    """Casts a tensor. A cast to a quantized dtype quantizes the values; a cast from one keeps the real
-    values.
-    """
+    """Casts a tensor. A cast to a quantized dtype quantizes the values; one from it keeps the real values."""
     return g.quantized(x, dtype) if isinstance(dtype, QParams) else cast(g, x, dtype)
 
 

@@ -63,9 +63,7 @@ def interpolate(g, inp, size=None, scale_factor=None, mode="bilinear", align_cor
 
 
 def _sizes(g: Emitter, spatial: tuple[int, ...], size, scale_factor) -> list[int]:
-    """Returns the output extents. A single size applies to the first axis; the others become 1, as in
-    MegEngine.
-    """
+    """Returns the output extents. A single size is that of the first axis; others are 1, as in MegEngine."""
     if (size is None) == (scale_factor is None):
         raise Refusal("interpolate takes either size or scale_factor")
     if scale_factor is None:
@@ -105,9 +103,7 @@ def _places(extent: int, outputs: int) -> np.ndarray:
 
 
 def _scale(extent: int, places: np.ndarray) -> float | None:
-    """Returns a scale with which ATen selects the same elements of ``extent``; None if there is
-    none.
-    """
+    """Returns a scale with which ATen selects the same elements of ``extent``; None if there is none."""
     outputs = len(places)
     ratio = np.float32(extent) / np.float32(outputs)
     for ulps in sorted(range(-MAX_STEPS, MAX_STEPS + 1), key=abs):

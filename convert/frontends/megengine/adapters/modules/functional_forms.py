@@ -25,9 +25,7 @@ for _name, _mode in ACTIVATIONS.items():
 
 
 def parameter(g: Emitter, module: TracedModule, name: str, array: np.ndarray | None = None) -> Any:
-    """Returns a parameter, or ``array`` computed from it, as a constant named by its path; None if
-    missing.
-    """
+    """Returns a parameter, or ``array`` computed from it, as a constant named by its path, or None."""
     array = module.tensors.get(name) if array is None else array
     if array is None:
         return None

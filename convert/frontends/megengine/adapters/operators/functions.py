@@ -197,9 +197,7 @@ def argsort(g, inp, *, order):
 
 @FUNCTIONS.add("TopK")
 def topk(g, inp, k, *, mode):
-    """Returns the ``k`` smallest elements, for negative ``k`` the largest. KTH_ONLY returns the last one
-    only.
-    """
+    """Returns the ``k`` smallest elements, for negative ``k`` the largest. KTH_ONLY returns the last only."""
     kth_only = str(mode).upper() == "KTH_ONLY"
     values, indices = sorting.topk(g, inp, k, False, kth_only)
     return values if kth_only else [values, indices]

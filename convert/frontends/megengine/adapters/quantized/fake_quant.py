@@ -133,9 +133,7 @@ def is_enabled(fake_quant: Any) -> bool:
 
 
 def bias_qparams(x: QParams | None, weight: QParams | None) -> QParams | None:
-    """Returns MegEngine's QParams of a bias vector, from input and weight; None if the bias is not
-    quantized.
-    """
+    """Returns MegEngine's QParams of a bias vector, from input and weight; None if it is not quantized."""
     if x is None or weight is None or not (x.symmetric and weight.symmetric):
         return None
     if not (_is_int8(x) and _is_int8(weight)) or len(x.scale) != 1:
@@ -170,9 +168,7 @@ def _lsq(module: TracedModule, seen: np.ndarray | None) -> Scales:
 
 
 def _fake_quantize(module: TracedModule, seen: np.ndarray | None) -> Scales | None:
-    """FakeQuantize uses its observer's parameters; the one that tracing inserts for user classes has its
-    own.
-    """
+    """FakeQuantize uses its observer's parameters; the one that tracing inserts for user classes, its own."""
     held = module.attributes.get("qparams")
     if held is None or held["scale"] is None:
         return None

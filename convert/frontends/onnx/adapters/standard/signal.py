@@ -89,9 +89,7 @@ def stft(g, signal, frame_step, window=None, frame_length=None, *, onesided=1):
 def mel_weight_matrix(
     g, num_mel_bins, dft_length, sample_rate, lower_edge_hertz, upper_edge_hertz, *, output_datatype=1
 ):
-    """[frequencies, bins]: triangles with equally spaced corners on the mel scale. Source: the page of the
-    operator.
-    """
+    """[frequencies, bins]: triangles, evenly spaced on the mel scale. Source: the page of the operator."""
     named = {
         "the number of bins": num_mel_bins,
         "the length of DFT": dft_length,

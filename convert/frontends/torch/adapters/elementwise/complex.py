@@ -280,9 +280,7 @@ _declare_question("isfinite", joined="logical_and")
 
 
 def multilinear(adapter: Adapter) -> Adapter:
-    """Applies a multilinear function: the sum over all choices of real and imaginary parts of the
-    operands.
-    """
+    """Applies a multilinear function: the sum over all choices of real and imaginary parts."""
 
     def combined(g, *args, **kwargs):
         given = (args, kwargs)

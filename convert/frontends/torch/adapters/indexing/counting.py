@@ -137,9 +137,7 @@ def runs_of_slices(g, input, dim, return_inverse=False, return_counts=False):
 
 
 def _runs_of_slices(g: Emitter, x, axis: int) -> list[Any]:
-    """Returns the first index of each run of equal slices, the run index of each slice, and the run
-    lengths.
-    """
+    """Returns the first index of each run of equal slices, the run of each slice, and the run lengths."""
     count = g.type(x).shape[axis]
     if count == 0:
         return _no_slices(g, x)

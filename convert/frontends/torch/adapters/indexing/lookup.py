@@ -19,9 +19,7 @@ EPSILON = 1e-7  # what torch adds to a norm before it divides by it
 
 
 def _limited(g: Emitter, rows, max_norm: float | None, norm_type: float) -> Any:
-    """Limits the norms of rows to ``max_norm``; a module's table is renormalized row by row when it is
-    used.
-    """
+    """Limits the norms of rows to ``max_norm``; a module's table is renormalized row by row at its use."""
     if max_norm is None:
         return rows
     norm = Term(g, g.call("aten::linalg_vector_norm", rows, norm_type, [rank(g, rows) - 1], True))

@@ -106,9 +106,7 @@ def _spread_by_products(
     groups: int,
     dilation: list[int],
 ) -> Any:
-    """Returns a transposed convolution with a dynamic number of groups: sums of products, as
-    ``_by_products``.
-    """
+    """Returns a transposed convolution with a dynamic number of groups: sums of products."""
     (batch, _, *extents), (inputs, outputs, *kernel) = g.type(x).shape, g.type(weight).shape
     lines = [1] * (2 - len(kernel))
     rows = outputs * math.prod(kernel)
@@ -140,9 +138,7 @@ def _spread(
     groups: int,
     dilation: list[int],
 ) -> Any:
-    """Handles output padding larger than stride and padding: these outputs are covered by no window, only the
-    bias.
-    """
+    """Handles output padding larger than stride and padding: no window covers it, only the bias."""
     rows = zip(stride, padding, after, strict=True)
     unmet = [extra - cut if extra >= step and extra > cut else 0 for step, cut, extra in rows]
     met = [extra - more for extra, more in zip(after, unmet, strict=True)]
@@ -190,9 +186,7 @@ def conv_tbc(g, input, weight, bias, pad=0):
 
 @ATEN.add("linear")
 def linear(g, input, weight, bias=None):
-    """Linear layer; ``weight`` may be one row [I], for a result without the last axis; ``bias``
-    broadcasts.
-    """
+    """Linear layer; ``weight`` may be one row [I], for a result without last axis; ``bias`` broadcasts."""
     type_ = g.type(weight)
     if (
         type_.rank == 2

@@ -39,9 +39,7 @@ def _around(amounts: Any) -> list[Any]:
 def convolved(
     g: Emitter, x, weight, bias, stride: list[int], padding, dilation: list[int], groups: int
 ) -> Any:
-    """Integer convolution; ``padding`` is (before, after) of each axis, other arguments are as of
-    aten::conv2d.
-    """
+    """Integer convolution; ``padding`` is (before, after) of each axis, others are as of aten::conv2d."""
     kernel = g.type(weight).shape[2:]
     x = g.call("aten::pad", x, _around(padding))
     batch, channels, *extents = g.type(x).shape
@@ -71,9 +69,7 @@ def spread(
     groups: int,
     dilation: list[int],
 ) -> Any:
-    """Transposed convolution: ``stride - 1`` zeros between the elements, convolved with the rotated
-    kernels.
-    """
+    """Transposed convolution: ``stride - 1`` zeros between elements, convolved with rotated kernels."""
     channels, depth, *kernel = g.type(weight).shape
     rotated = reshaped(g, weight, [groups, channels // groups, depth, *kernel])
     rotated = g.call("aten::permute", rotated, [0, 2, 1, *range(3, 3 + len(kernel))])

@@ -75,9 +75,7 @@ def linear_cross_entropy(
     acc_dtype,
     *others,
 ):
-    """The loss of nn.functional.linear_cross_entropy, without chunks; the other results are used by gradients
-    only.
-    """
+    """The loss of nn.functional.linear_cross_entropy, without chunks; gradients alone use other results."""
     loss, weights = _chunked(g, input, linear_weight, target, linear_bias, weight, ignore_index, acc_dtype)
     total = loss.call("sum", dim=None, keepdim=False)
     if reduction == "mean":

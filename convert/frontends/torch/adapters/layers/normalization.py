@@ -19,9 +19,7 @@ ATEN, FUNCTIONS = Table(), Table()
 
 
 def _batch_norm(g: Emitter, x, weight, bias, mean, var, training: bool, eps: float) -> Any:
-    """Normalizes each channel; in training mode, or without running statistics, by its own mean and
-    variance.
-    """
+    """Normalizes each channel; in training, or without running statistics, by its own mean and variance."""
     dtype = g.type(x).dtype
     if g.type(x).size == 0:
         return x

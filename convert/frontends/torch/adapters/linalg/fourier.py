@@ -287,9 +287,7 @@ def istft(
 
 
 def _unwindowed(g: Emitter, frames, window, hop: int, start: int, end: int) -> Any:
-    """Computes the signal whose ``frames`` [N, n, frames] were multiplied by ``window`` [1, n, 1], from start
-    to end.
-    """
+    """Computes the signal whose ``frames`` [N, n, frames] were multiplied by ``window`` [1, n, 1]."""
     _, n, count = g.type(frames).shape
     squares = g.call("aten::expand", g.call("aten::mul", window, window), [1, n, count])
     sums = (_overlapping(g, each, hop) for each in (g.call("aten::mul", frames, window), squares))

@@ -73,9 +73,7 @@ def inner(g, input, other):
 
 @ATEN.add("tensordot")
 def tensordot(g, input, other, dims=2, dims_other=None):
-    """Contracts ``dims`` axes: the last ones of one tensor with the first ones of the other, or two lists of
-    axes.
-    """
+    """Contracts ``dims`` axes: the last ones of one tensor with the first of the other, or two lists."""
     if dims_other is None and isinstance(dims, (list, tuple)) and len(dims) == 2:
         dims, dims_other = dims
     ranks = rank(g, input), rank(g, other)

@@ -40,9 +40,7 @@ def _said(parameters: QParams) -> dict[str, Any]:
 
 
 def _quantized_to(g: Emitter, value, parameters: QParams) -> Any:
-    """Returns the tensor that was quantized with these parameters to give ``value``; None for other
-    values.
-    """
+    """Returns the tensor that was quantized with these parameters to give ``value``, or None."""
     maker = getattr(value, "expr", None)
     if not isinstance(maker, CallFunction) or maker.function != "tm::quantize":
         return None

@@ -60,9 +60,7 @@ def histogramdd(g, input, bins, range=None, weight=None, density=False):
 
 
 def _edges(g: Emitter, column: Term, count: int, bounds: Any) -> Any:
-    """Returns the edges of ``count`` equal bins between ``bounds`` or extremes of the data; equal ends are
-    moved by 0.5.
-    """
+    """Returns the edges of ``count`` equal bins between ``bounds``, or extremes; equal ends move by 0.5."""
     dtype = column.dtype
     if column.type.size == 0 and not bounds:
         bounds = (0, 1)

@@ -202,9 +202,7 @@ def _extreme(op: str) -> None:
 
 
 def with_places(g: Emitter, op: str, x, *args, **attributes) -> Any:
-    """Returns values and their int64 indices along the axis ``dim``. A tensor of rank 0 counts as one
-    element.
-    """
+    """Returns values and their int64 indices along ``dim``. A tensor of rank 0 counts as one element."""
     dtype = g.type(x).dtype
     x = cast(g, x, np.uint8) if dtype.kind == "b" else x
     is_scalar = not rank(g, x)

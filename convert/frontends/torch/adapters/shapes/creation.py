@@ -214,9 +214,7 @@ def _check_count(count: int) -> None:
 
 
 def _spaced(g: Emitter, start, end, steps, dtype: np.dtype) -> np.ndarray | Term:
-    """Evenly spaced floats including both ends; for integer results the ends are rounded first, as in
-    torch.
-    """
+    """Evenly spaced floats with both ends; for integer results the ends are rounded first, as in torch."""
     count, kind = static_int(g, steps), dtype if kind_of(dtype) == 2 else np.dtype(np.float64)
     if isinstance(count, Dim):
         places, rest = Term(g, g.call("aten::arange", 0, count)), Term(g, g.constant(count - 1))

@@ -30,9 +30,7 @@ ATEN.add("zero")(lambda g, input: fill(g, input, 0))
 
 @ATEN.add("fill_diagonal")
 def fill_diagonal(g, input, fill_value, wrap=False):
-    """Fills the elements [i, i, ...]; with ``wrap`` a tall matrix repeats the diagonal after a gap of one
-    row.
-    """
+    """Fills the elements [i, i, ...]; ``wrap`` repeats a tall matrix's diagonal after a gap of one row."""
     shape = g.type(input).shape
     step, size = sum(_strides(shape)), g.type(input).size
     is_repeated = wrap and len(shape) == 2

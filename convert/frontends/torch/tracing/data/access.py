@@ -203,9 +203,7 @@ def _unrecorded(
 
 
 def _hook(recorder: Recorder, function: Any, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
-    """Ignores a backward hook, which changes no result, and returns its handle. A trace has no backward
-    pass.
-    """
+    """Ignores a backward hook, which changes no result; returns its handle. A trace has no backward pass."""
     if recorder.follows_gradients:
         raise UnsupportedError(
             "TM2016",

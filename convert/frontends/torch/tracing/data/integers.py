@@ -69,9 +69,7 @@ class NumberRead(NamedTuple):
 
 
 def traced_numbers(recorder: Recorder, name: str, tensor: Any) -> Any:
-    """Returns the integers of a tensor as traced numbers, in lists for ``tolist``; None where they cannot be
-    followed.
-    """
+    """Returns a tensor's integers as traced numbers, in lists for ``tolist``, or None."""
     if recorder.freeze_control_flow or tensor.dtype not in INTEGERS or not 0 < tensor.numel() <= MOST:
         return None
     # only a list needs to know how many elements there are
@@ -167,9 +165,7 @@ def types_in(name: str) -> dict[str, Any]:
 
 
 def file_of_caller(kind: str = "int") -> str | None:
-    """Returns the name of the module whose code calls ``int`` or ``float``, if it does nothing else with the
-    name.
-    """
+    """Returns the name of a module whose code calls ``int`` or ``float`` and does no more with the name."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in (
         "torch",

@@ -59,9 +59,7 @@ TURNING = (
 
 
 def moved(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns other data with the same signs: each float is scaled by another factor, integers are
-    permuted.
-    """
+    """Returns other data with the same signs: floats are scaled by factors, integers are permuted."""
     if not tensor.is_floating_point():
         return tensor.flip(list(range(tensor.dim())))
     factors = torch.linspace(0.5, 0.9, max(tensor.numel(), 1))[: tensor.numel()]

@@ -48,9 +48,7 @@ def gguf_folder(path: str) -> PretrainedFolder:
 def gguf_weights(
     path: str, kind: Callable[[object], torch.nn.Module], config: object
 ) -> tuple[dict[str, torch.Tensor], dict[str, IntegerMatrix]]:
-    """Returns the weights of a file in float32, and the integers of those that are in blocks, by names of
-    parameters.
-    """
+    """Returns the weights of a file in float32, and integers of those in blocks, by parameter names."""
     from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
     with torch.device("meta"):

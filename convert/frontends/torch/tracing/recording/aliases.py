@@ -31,9 +31,7 @@ class Memory:
 
 
 class View(NamedTuple):
-    """The call that made a tensor a view: it is the result number ``place`` of ``call`` on the tensor whose
-    Value was ``viewed``.
-    """
+    """What made a tensor a view: result number ``place`` of ``call`` on the tensor of ``viewed``."""
 
     base: Tracked
     call: Record
@@ -78,9 +76,7 @@ class Tracked:
         return self.offset <= other.offset and last < end
 
     def join(self, view: View) -> None:
-        """Marks the tensor as a view of an earlier one; its Value stays valid until the earlier one is
-        written.
-        """
+        """Marks the tensor as a view of an earlier one; its Value is valid until the earlier is written."""
         self.view, self.memory, self.seen = view, view.base.memory, 0
 
 

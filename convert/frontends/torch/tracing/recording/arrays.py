@@ -19,9 +19,7 @@ BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
 def array_of(tensor: torch.Tensor) -> np.ndarray:
-    """Returns the tensor's data as an array, sharing memory where possible. Raises UnsupportedError
-    TM2013.
-    """
+    """Returns the tensor's data as an array, sharing memory if possible. Raises UnsupportedError TM2013."""
     integers = getattr(tensor, INTEGERS, None)
     if integers is not None:
         return with_integers(tensor.detach().numpy(), integers)
@@ -79,9 +77,7 @@ def numpy_dtype(name: str) -> np.dtype | None:
 
 
 def plain_constant(leaf: Any) -> Any:
-    """Dtypes, devices and layouts become names; numbers and texts stay; other objects become their class
-    name.
-    """
+    """Dtypes, devices and layouts become names; numbers and texts stay; others become their class name."""
     if leaf is None or isinstance(leaf, (bool, str)) or type(leaf) in (int, float, complex):
         return leaf
     if isinstance(leaf, int):

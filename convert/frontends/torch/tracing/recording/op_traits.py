@@ -125,9 +125,7 @@ LAYING_OUT = frozenset(_LAYING_OUT.split())
 
 
 def written_by_schema(function: object, args: tuple[object, ...], kwargs: dict[str, object]) -> list[Any]:
-    """Returns the operands that the schema of an ATen op marks as written; below autograd, versions do not
-    change.
-    """
+    """Returns the operands that an ATen op's schema marks as written; versions do not change there."""
     schema = getattr(function, "_schema", None)
     if schema is None or not schema.is_mutable:
         return []
@@ -180,9 +178,7 @@ def decomposition(function: Any) -> Any:
 
 
 def body_call(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[[], Any] | None:
-    """Returns the call of the Python body of a custom op for which ``trace_through`` was called; None for
-    other functions.
-    """
+    """Returns the call of a custom op's Python body with ``trace_through``; None for other functions."""
     if not FOLLOWED_OPS:
         return None
     if not isinstance(function, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):

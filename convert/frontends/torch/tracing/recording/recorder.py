@@ -48,9 +48,7 @@ Function = Callable[..., Any]
 
 
 class Recorder(TorchFunctionMode):
-    """Writes a Tape. With ``follow_sizes`` all tensor sizes are TracedInts; otherwise only data-dependent
-    ones.
-    """
+    """Writes a Tape. With ``follow_sizes`` all tensor sizes are TracedInts, else data-dependent ones only."""
 
     def __init__(
         self,

@@ -45,9 +45,7 @@ def user_place() -> Source:
 
 
 def calling_place(depth: int) -> Source:
-    """Returns file and line of the code ``depth`` frames above the caller; empty if that is not the user's
-    code.
-    """
+    """Returns file and line of the code ``depth`` frames above the caller; empty if it is not the user's."""
     frame = sys._getframe(depth + 1)
     code = frame.f_code
     is_own = is_users(code.co_filename, code.co_name, frame.f_globals)
@@ -87,9 +85,7 @@ def is_users(file: str, function: str = "", names: Mapping[str, object] | None =
 
 
 def _file(name: str) -> str:
-    """Returns the name of a file; for generated code, such as ``<eval_with_key>.3 from FILE``, without
-    counters.
-    """
+    """Returns the name of a file; for generated code (``<eval_with_key>.3 from FILE``) without counters."""
     return name.partition(">")[0] + ">" if name.startswith("<") else name
 
 

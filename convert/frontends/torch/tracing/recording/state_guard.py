@@ -167,9 +167,7 @@ def _is_as_before(value: object, before: Any) -> bool:
 
 
 def _restore_items(value: object, before: Any) -> None:
-    """Restores the contents of a list, dict, set or deque; unchanged elements stay visible to other
-    threads.
-    """
+    """Restores a list, dict, set or deque; unchanged elements stay visible to other threads."""
     base = _base(value)
     if issubclass(base, list):
         base.__setitem__(value, slice(None), before)

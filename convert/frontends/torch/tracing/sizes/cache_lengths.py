@@ -81,9 +81,7 @@ def sizes_within_windows(
 
 
 def windows_alone(wanted: Mapping[str, Mapping[int, str]], caches: Iterable[object]) -> list[str]:
-    """Returns a note for caches all of whose layers have a window: a full one does not tell the positions
-    before it.
-    """
+    """Returns a note for caches whose layers all have a window: a full one hides the positions before."""
     for layers in (layers for cache in caches for layers in _lists(cache)):
         windows: list[Any] = [vars(layer).get("sliding_window") for layer in layers]
         if windows and all(isinstance(each, int) for each in windows) and any(map(_size, wanted.values())):
@@ -104,9 +102,7 @@ def _method(layer: Any) -> str:
 
 
 def _mask_sizes(layer: Any, query_length: int) -> tuple[int, int]:
-    """Returns (length, offset) of the mask of a layer with a window, as the layer does, by a formula for all
-    lengths.
-    """
+    """Returns (length, offset) of the mask of a layer with a window, by a formula for all lengths."""
     smaller: Any = REPLACED["min"]
     held = smaller(layer.cumulative_length, layer.sliding_window - 1)
     return held + query_length, layer.cumulative_length - held

@@ -124,9 +124,7 @@ def _scopes(scope: Scope) -> Iterator[Scope]:
 
 
 def _used(top: Scope) -> Iterator[object]:
-    """Yields what calls and modules take, what the functions among their arguments return, and what the model
-    returns.
-    """
+    """Yields what calls and modules take, what their function arguments return, and the model's results."""
     yield top.result
     for scope in _scopes(top):
         yield (scope.args, scope.kwargs)

@@ -22,9 +22,7 @@ _LONGEST = 100  # characters of a line that are shown
 
 
 def cause(one: Record | Scope, two: Record | Scope) -> str:
-    """Returns what the call takes or returns in a run, and what at another size; empty where that is not
-    known.
-    """
+    """Returns what the call takes or returns in a run, and what at another size; empty if unknown."""
     if not isinstance(one, Record) or not isinstance(two, Record) or one.name != two.name:
         return ""
     found = _differing(one, two)

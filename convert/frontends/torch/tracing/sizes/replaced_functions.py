@@ -237,9 +237,7 @@ def sizes_of_builtins(
 
 
 def _namespaces(called: Collection[object]) -> tuple[list[Namespace], list[Namespace]]:
-    """Returns the namespaces of functions and of the classes of modules, and the others of their packages and
-    of torchvision.
-    """
+    """Returns namespaces of functions and module classes, and the others of torch and torchvision."""
     own = {getattr(each, "__module__", None) or "" for each in called}
     packages = {name.partition(".")[0] for name in own if "." in name} - {"torch"} | {"torchvision"}
     inside = tuple(f"{package}." for package in packages)

@@ -64,9 +64,7 @@ class Symbol:
 
 
 def symbols_of(wanted: Axes, inputs: Mapping[str, torch.Tensor]) -> list[Symbol]:
-    """Returns the symbols of ``dynamic_shapes``. Raises UsageError TM6014 where they do not fit the
-    inputs.
-    """
+    """Returns the symbols of ``dynamic_shapes``. Raises UsageError TM6014 if they do not fit the inputs."""
     named = []
     for name, axes in wanted.items():
         shape = inputs[name].shape
@@ -244,9 +242,7 @@ def _compared(tape: Tape, other: Tape, result: Agreement) -> str:
 
 
 def _unexplained(tape: Tape, other: Tape, result: Agreement) -> str:
-    """Compares two tapes as ``_compared``; a comparison with another outcome explains a difference: it is a
-    guard.
-    """
+    """Compares two tapes as ``_compared``; a comparison of another outcome is a guard."""
     message, _, end = first_difference(tape, other, "at another size")
     guards, found = unmatched_guards(tape, other, end), other.unlike_plain or message
     if not found:
@@ -292,9 +288,7 @@ def first_other_line(first: Tape, second: Tape) -> Source | None:
 
 
 def at_least(tape: Tape, tensor: Value, axis: int, least: int, source: Source) -> None:
-    """Adds a guard to the tape: the trace is valid for sizes of at least ``least``; ``source`` is the
-    line.
-    """
+    """Adds a guard to the tape: the trace is valid for sizes of at least ``least``; ``source`` is a line."""
     size = Value(tape.top, "size_out")
     taken = ("ge", size, least, True)
     tape.top.items += [
@@ -414,9 +408,7 @@ def _values(tree: object) -> set[Value]:
 
 
 def unmatched_guards(first: Tape, second: Tape, end: Record | Scope | None = None) -> set[Record]:
-    """Returns the guards of ``first``, up to the step ``end``, that ``second`` decides differently, or does
-    not have.
-    """
+    """Returns the guards of ``first``, up to step ``end``, that ``second`` lacks or decides otherwise."""
     shown: list[dict[Any, Record]] = []
     for tape in (first, second):
         numbers = _Numbering()

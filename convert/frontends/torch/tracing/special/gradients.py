@@ -35,9 +35,7 @@ _DUAL = "torch.autograd.forward_ad"  # forward-mode differentiation without a tr
 
 
 class GradientTaken(Exception):
-    """Signals that the module computes a gradient of an input-dependent value, which the run has to
-    record.
-    """
+    """Signals that the module computes a gradient of an input-dependent value, which must be recorded."""
 
 
 def is_close(made: np.ndarray, wanted: np.ndarray) -> bool:

@@ -57,9 +57,7 @@ def box_functions(recorder: Recorder) -> Iterator[None]:
 def _recorded_as(
     recorder: Recorder, module: Any, name: str, body: Callable[..., Any], other: str
 ) -> Iterator[None]:
-    """Replaces the code of a function, since users may hold a reference to it; the globals stay those of its
-    module.
-    """
+    """Replaces the code of a function, as users may hold a reference; its globals stay."""
     function, called = getattr(module, name), Name(f"{module.__name__}.{name}", False)
     code, names = function.__code__, vars(module)
     compute = names[other] if other else FunctionType(code, names, name, function.__defaults__)
