@@ -132,10 +132,7 @@ def _write_times(seconds: list[tuple[str, float]]) -> None:
 
 
 def version_of(target: str, given: Mapping[str, Any]) -> int | str:
-    """Returns the requested version as reports write it.
-
-    Raises UsageError for the version option of another target.
-    """
+    """Returns the requested version as text. Raises UsageError for the version option of another target."""
     own = None
     for option in VERSIONS:
         value = given.get(option.name)

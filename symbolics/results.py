@@ -141,10 +141,7 @@ def pooled(
     dilation: list[int],
     ceil_mode: bool,
 ) -> TensorType:
-    """Returns the type of pooling over all axes but the first two.
-
-    Raises ValueError where a window could lie in the padding.
-    """
+    """Returns the type of pooling over spatial axes. Raises ValueError if a window may lie in the padding."""
     axes = len(kernel_size)
     spatial = []
     for i in range(axes):

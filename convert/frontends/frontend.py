@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 from tmconvert.errors import VerificationError
+from tmconvert.ir.types import NamedArrays
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,9 +43,7 @@ class LoadRequest(NamedTuple):
 class FileRuntime(Protocol):
     """Runs files: ``verification.runtime.Runtime``."""
 
-    def run(
-        self, paths: Sequence[Path], inputs: Mapping[str, np.ndarray], outputs: Sequence[str]
-    ) -> list[np.ndarray]:
+    def run(self, paths: Sequence[Path], inputs: NamedArrays, outputs: Sequence[str]) -> list[np.ndarray]:
         """Returns the outputs with these names. Raises VerificationError."""
         raise NotImplementedError
 
@@ -67,7 +66,7 @@ class SourceFile:
         self.batches = batches
         self.refusal = self.judge = ""  # ``judge``: what computed the outputs, if not the runtime
 
-    def run(self, runtime: FileRuntime | None, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray] | None:
+    def run(self, runtime: FileRuntime | None, inputs: NamedArrays) -> list[np.ndarray] | None:
         """Returns the outputs that ``runtime`` computes; None where there is none, or it refuses the file.
 
         Then ``refusal`` says why.
@@ -85,7 +84,7 @@ class SourceFile:
             self.refusal = getattr(error, "message", str(error))
             return None
 
-    def run_once(self, runtime: FileRuntime, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    def run_once(self, runtime: FileRuntime, inputs: NamedArrays) -> list[np.ndarray]:
         """Returns the outputs for inputs of the batch of the file. Raises VerificationError."""
         return runtime.run(self.paths, inputs, self.outputs)
 
@@ -94,9 +93,7 @@ class SourceFile:
         own = self.batches.get(name, 0)
         return Fraction(array.shape[0], own) if own and array.ndim else Fraction(1)
 
-    def _in_batches(
-        self, runtime: FileRuntime, inputs: Mapping[str, np.ndarray], ratio: Fraction
-    ) -> list[np.ndarray]:
+    def _in_batches(self, runtime: FileRuntime, inputs: NamedArrays, ratio: Fraction) -> list[np.ndarray]:
         """Runs one batch after the other; the last one is filled up with its last element."""
         import numpy as np
 
@@ -149,7 +146,7 @@ class Frontend:
         return self.recognizes(head)
 
     def recognizes_name(self, name: str) -> bool:
-        """Whether a text names a model that is no file: a function that makes it, a folder, a cached name."""
+        """Whether a text names a model, other than a file: a function, a folder, a name in a cache."""
         return False
 
     # ---- what is no model, but a part of one

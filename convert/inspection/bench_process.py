@@ -1,7 +1,4 @@
-"""The process of ``bench.py``: loads one file in its runtime, and times runs on request.
-
-Requests and answers are lines of JSON.
-"""
+"""The process of ``bench.py``: loads a file in its runtime and times runs, by lines of JSON."""
 
 from __future__ import annotations
 

@@ -109,10 +109,7 @@ class Segments:
 
 
 def _by_key(nodes: Sequence[Any], known: Mapping[str, str]) -> dict[str, Any]:
-    """Returns the computed tensors by key.
-
-    A name that a constant of the graph has taken has a number after it.
-    """
+    """Returns the computed tensors by key; a name that a constant has taken has a number after it."""
     found = {key: node for node in nodes if (key := key_of(node.name)) in known}
     for key in known:
         if key not in found:

@@ -18,10 +18,7 @@ ONNX = "ONNX"
 
 
 class QuantizedArray(np.ndarray):
-    """An array with the QParams of its tensor.
-
-    Arrays computed from it, including views, have no QParams.
-    """
+    """An array with the QParams of its tensor. Arrays computed from it, including views, have no QParams."""
 
     qparams: QParams | None
 
@@ -65,10 +62,7 @@ class IntegerMatrix(NamedTuple):
 
 
 class RestoredArray(np.ndarray):
-    """A float32 array with the integers from which it was computed.
-
-    Arrays computed from it, including views, have none.
-    """
+    """A float32 array with the integers that it was computed from; arrays computed from it have none."""
 
     integers: IntegerMatrix | None
 

@@ -185,10 +185,7 @@ def _keeps(user: Expr, views: dict[TensorNode, _View]) -> bool:
 def _extended(
     graph: InternalGraph, expr: CallFunction, views: dict[TensorNode, _View]
 ) -> tuple[_View | None, str]:
-    """Returns the view of the operand's root or of the operand, and why it is not the former.
-
-    None where it is neither.
-    """
+    """Returns the view of the operand's root, or of the operand, with the reason; None without either."""
     operand, trait, reason = expr.args[0], trait_of(expr, View), ""
     if trait is None or _is_open(expr):
         return None, "its shape depends on data"

@@ -9,10 +9,7 @@ import numpy as np
 
 
 class Observed(NamedTuple):
-    """A tensor: float32 values (or plain integers), the scale, and the real range.
-
-    ``step`` is 0 for what has no QParams.
-    """
+    """A tensor: float32 values (or plain integers), scale, and real range; ``step`` is 0 without QParams."""
 
     array: np.ndarray
     step: float = 0.0

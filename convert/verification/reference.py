@@ -327,10 +327,7 @@ class Reference:
             yield found
 
     def own_errors(self, inputs: Sequence[np.ndarray]) -> list[float]:
-        """Returns how far an element computed in float32 is off that in float64 at most, for each output.
-
-        It is 0 where that is not known.
-        """
+        """Returns how far each output's elements in float32 are off float64 at most, 0 where unknown."""
         from tmconvert.verification.rounding import Wide
 
         wide = self._of_original(inputs, 0, 0) or self.run(inputs, Wide(self.catalogue))

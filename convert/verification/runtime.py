@@ -50,10 +50,7 @@ HELPS = {
 
 
 class Runtime(Protocol):
-    """Runs a written file.
-
-    ``name`` and ``version`` are those of the software, for the report.
-    """
+    """Runs a written file. ``name`` and ``version`` are those of the software, for the report."""
 
     name: str
 

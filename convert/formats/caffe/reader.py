@@ -63,10 +63,7 @@ def read_net(prototxt: Path, caffemodel: Path | None = None, dialect: str = "bvl
 def net_of(
     text: Any, weights: dict[str, list[np.ndarray]], dialect: str = "bvlc", lines: Sequence[int] = ()
 ) -> Net:
-    """The net that the message ``text`` describes.
-
-    ``weights`` are by the names of layers, ``lines`` by their order in the text.
-    """
+    """The net of the message ``text``. ``weights`` are by layer names, ``lines`` by order in the text."""
     fields = schema(dialect).parameter_fields
     layers = _old_inputs(text, dialect)
     for index, layer in enumerate(text.layer):

@@ -1,7 +1,4 @@
-"""Arrays of TensorProtos.
-
-Source of the format: onnx.proto (TensorProto).
-"""
+"""Arrays of TensorProtos. Source of the format: onnx.proto (TensorProto)."""
 
 from __future__ import annotations
 

@@ -100,10 +100,7 @@ def append_archive(file: BinaryIO, annotations: Annotations) -> None:
 
 
 def metadata_of(path: str) -> dict[str, str]:
-    """Returns the texts in the archive of a file by key; empty where it has none that can be read.
-
-    Raises LoadError TM1001.
-    """
+    """Returns the texts in a file's archive by key; empty if it has none. Raises LoadError TM1001."""
     data = map_file(path)
     if _END_OF_ZIP not in bytes(data[-_MOST_AFTER_IT:]):
         return {}

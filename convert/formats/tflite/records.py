@@ -86,10 +86,7 @@ class OperatorRecord:
 
     @cached_property
     def options(self) -> dict[str, Any]:
-        """The options that differ from the schema's defaults, read at the first use.
-
-        Raises LoadError TM1041.
-        """
+        """The options that differ from the schema's defaults, read at first use. Raises LoadError TM1041."""
         return self.read_options()
 
 

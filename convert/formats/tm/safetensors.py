@@ -22,10 +22,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 def read_tensors(data: memoryview, member: Member, what: str) -> dict[str, np.ndarray]:
-    """Returns the tensors of a member by name: read-only arrays over ``data``, without copies.
-
-    Raises LoadError TM1013 or TM1014.
-    """
+    """Returns a member's tensors by name: read-only arrays over ``data``. Raises LoadError TM1013, TM1014."""
     content = data[member.start : member.start + member.size]
     if len(content) < 8:
         raise bad_tensors(f"{what} is truncated")

@@ -14,10 +14,7 @@ Shape = tuple[int, ...]
 
 
 def caffe_graph(path: Path) -> ViewGraph:
-    """Returns the graph of a prototxt, with the weights of the caffemodel next to it, if there is one.
-
-    Raises LoadError TM1016.
-    """
+    """Returns the graph of a prototxt, with weights of a caffemodel next to it. Raises LoadError TM1016."""
     dialect = dialect_of(path) or next(iter(DIALECTS))
     weights = path.with_suffix(".caffemodel")
     net = read_net(path, weights if weights.is_file() else None, dialect)

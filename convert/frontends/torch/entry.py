@@ -76,10 +76,7 @@ def trace_object(model: object, tracing: Tracing) -> TracedModule:
 
 
 def trace_file(path: str, kind: Kind, tracing: Tracing) -> TracedModule:
-    """Reads the model in a PyTorch or GGUF file.
-
-    Raises LoadError TM1021, TM1024 to TM1026, TM1028, UnsupportedError.
-    """
+    """Reads a PyTorch or GGUF file. Raises LoadError TM1021, TM1024 to TM1026, TM1028, UnsupportedError."""
     from tmconvert.frontends.torch.archives import Kind
 
     if kind is Kind.CHECKPOINT:

@@ -128,10 +128,7 @@ class TfliteBuilder(Builder):
         return super().op("CAST", *self.sizes.resolved("CAST", [value]), dtype=dtype, shape=value.shape)
 
     def identity(self, value: Value) -> Value:
-        """Returns a copy.
-
-        LiteRT computes a RESHAPE of a constant once, and frees its memory with that of the subgraph.
-        """
+        """Returns a copy: LiteRT computes a RESHAPE of a constant once, in the memory of its subgraph."""
         if value.is_constant:
             name = "LOGICAL_OR" if value.dtype == np.bool_ else "MAXIMUM"
             return self.op(name, value, value, shape=value.shape)

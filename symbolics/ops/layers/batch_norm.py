@@ -50,10 +50,7 @@ batch_norm = Op(
 def batch_norm_ref(
     x: Array, weight: Array | None, bias: Array | None, running_mean: Array, running_var: Array, eps: float
 ) -> Array:
-    """Per-channel affine map.
-
-    Shapes: x [N, C, ...], parameters [C]. Source: torch.nn.functional.batch_norm.
-    """
+    """Per-channel affine map of x [N, C, ...] by parameters [C]. Source: torch.nn.functional.batch_norm."""
     scale, shift = affine(weight, bias, running_mean, running_var, eps)
     broadcast = (slice(None), *(None,) * (x.ndim - 2))
     return x * scale.astype(x.dtype)[broadcast] + shift.astype(x.dtype)[broadcast]

@@ -147,10 +147,7 @@ def conv1d_as_conv2d(g, x, weight, bias, stride, padding, dilation, groups):
 
 @conv3d.decompose
 def conv3d_planar(g, x, weight, bias, stride, padding, dilation, groups):
-    """Sums 2-d convolutions of all planes, one per tap along D.
-
-    A kernel of one element along H and W is one over D alone.
-    """
+    """Sums 2-d convolutions of planes, one per tap along D; one element along H and W is one over D."""
     (batch, channels, depth, *plane), (outputs, width, taps, *kernel) = g.type(x).shape, g.type(weight).shape
     others = (stride[1:], padding[1:], dilation[1:])
     if kernel == [1, 1] and others[:2] == ([1, 1], [0, 0]):

@@ -86,10 +86,7 @@ def maxima(
     dilation: list[int],
     ceil_mode: bool,
 ) -> Array:
-    """Maxima over windows; padding is ignored.
-
-    Shapes: x [N, C, ...] -> [N, C, ...]. Source: torch.nn.functional.max_pool2d.
-    """
+    """Maxima over windows without padding, [N, C, ...] -> [N, C, ...]. Source: nn.functional.max_pool2d."""
     windows = (kernel_size, stride, padding, dilation, ceil_mode)
     shape = pooled(TensorType(x.dtype, x.shape), *windows).shape
     after = end_padding(x.shape, shape, *windows)

@@ -30,10 +30,7 @@ histc = Op(
 
 @histc.reference
 def histc_ref(x: Array, bins: int, min: float, max: float) -> Array:
-    """[bins] of the type of ``x``; the last bin includes its end. Equal bounds mean the extremes of ``x``.
-
-    Source: torch.histc.
-    """
+    """[bins], typed as ``x``, the last with its end; equal bounds: the extremes. Source: torch.histc."""
     low, high = (x.min(), x.max()) if min == max and x.size else np.array([min, max], x.dtype)
     if low == high:
         low, high = low - x.dtype.type(1), high + x.dtype.type(1)

@@ -187,10 +187,7 @@ def nms_tflite(g, boxes, scores, iou_threshold):
 
 @batched_nms.reference
 def batched_nms_ref(boxes: Array, scores: Array, idxs: Array, iou_threshold: float) -> Array:
-    """Like nms, within each class: boxes of other classes are moved apart.
-
-    Source: torchvision.ops.batched_nms.
-    """
+    """As nms within each class: boxes of other classes are moved apart. Source: torchvision's batched_nms."""
     far = boxes.max(initial=0) + boxes.dtype.type(1)
     return nms_ref(boxes + (idxs.astype(boxes.dtype) * far)[:, np.newaxis], scores, iou_threshold)
 

@@ -33,10 +33,7 @@ pad_circular = Op("aten::_pad_circular", args=[Tensor("x", ANY_DTYPE), integers(
 
 @pad_circular.reference
 def pad_circular_ref(x: Array, pad: list[int]) -> Array:
-    """``pad`` is [before, after] of the last axis, then of the one before it, and so on.
-
-    Source: torch.nn.functional.pad.
-    """
+    """``pad`` is [before, after] of the last axis, the one before, ... Source: torch.nn.functional.pad."""
     widths = [(0, 0)] * x.ndim
     for axis, before, after in _axes(x.ndim, pad):
         widths[axis] = (before, after)

@@ -1,7 +1,4 @@
-"""Adapters of Caffe's layers.
-
-Each family of layers is a file with a table ``LAYERS``; ``index.json`` maps names to families.
-"""
+"""Adapters of Caffe's layers, by family: each has a table ``LAYERS``; ``index.json`` has their names."""
 
 from __future__ import annotations
 

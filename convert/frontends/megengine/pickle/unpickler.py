@@ -33,10 +33,7 @@ SHOWN_KEYS = 5
 
 
 def read_file(path: str) -> Instance:
-    """Reads the TracedModule of a file; its arrays are mapped from the file.
-
-    Raises: LoadError TM1001 to TM1006.
-    """
+    """Reads the TracedModule of a file, whose arrays are mapped. Raises LoadError TM1001 to TM1006."""
     return read_pickle(map_file(path), path)
 
 

@@ -1,7 +1,4 @@
-"""Records of TFLite's operators, one each, in a file per family.
-
-docs/development/add-a-tflite-operator.md shows how to add one.
-"""
+"""TFLite's operators, a file per family; docs/development/add-a-tflite-operator.md shows how to add one."""
 
 from __future__ import annotations
 

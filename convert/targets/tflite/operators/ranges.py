@@ -1,7 +1,4 @@
-"""Range inference: the extremes of results from those of the operands.
-
-Ranges of integers are Python ints, which do not overflow.
-"""
+"""Range inference: extremes of results from those of operands, integers as Python ints (no overflow)."""
 
 from __future__ import annotations
 

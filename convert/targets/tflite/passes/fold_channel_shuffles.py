@@ -203,10 +203,7 @@ class _PixelShuffle(Rule[int]):
 
 
 class _PixelUnshuffle(Rule[int]):
-    """Converts a pixel unshuffle before convolutions to space-to-depth and a channel shuffle.
-
-    The match is the size of a block.
-    """
+    """Converts a pixel unshuffle before convolutions to space-to-depth and a shuffle, by block size."""
 
     def __init__(self, owner: FoldChannelShuffles) -> None:
         self.owner = owner

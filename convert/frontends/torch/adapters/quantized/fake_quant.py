@@ -62,10 +62,7 @@ def fake_quantize_per_channel_affine(g, input, scale, zero_point, axis, quant_mi
 
 
 def _in_reals(g: Emitter, x, scale, zero_point, axis: int | None, low: int, high: int) -> Any:
-    """Fake quantization with computed scales, or with fractional zero points as embedding tables have them.
-
-    No parameters say that.
-    """
+    """Fake quantization with computed scales, or fractional zero points as of embeddings: no QParams fit."""
     shape = [-1 if each == axis else 1 for each in range(len(g.type(x).shape))]
     tensors = (each if is_tensor(each) else g.constant(np.float32(each)) for each in (scale, zero_point))
     scale, zero_point = (reshaped(g, cast(g, each, np.float32), shape) for each in tensors)

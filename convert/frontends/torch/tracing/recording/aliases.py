@@ -31,7 +31,7 @@ class Memory:
 
 
 class View(NamedTuple):
-    """What made a tensor a view: result number ``place`` of ``call`` on the tensor of ``viewed``."""
+    """The call that made a tensor a view: result number ``place`` of ``call`` on the tensor of ``viewed``."""
 
     base: Tracked
     call: Record

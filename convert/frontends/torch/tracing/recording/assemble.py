@@ -29,10 +29,7 @@ from tmconvert.ir.tree import Tree, map_leaves
 def assemble(
     tape: Tape, modules: Mapping[str, TracedModule], names: Mapping[int, list[str]], arrays: Arrays
 ) -> TracedModule:
-    """Builds the model.
-
-    ``modules`` are by dotted path, without graphs; ``names`` are the paths of captured tensors by id.
-    """
+    """Builds the model of ``modules`` by dotted path; ``names`` are paths of captured tensors by id."""
     assembler = _Assembler(tape, modules, names, arrays)
     assembler.module(tape.top)
     return modules[""]

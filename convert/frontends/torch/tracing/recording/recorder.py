@@ -415,10 +415,7 @@ class Recorder(TorchFunctionMode):
                 self.guard.about_to_write(origin)
 
     def _in_order(self, input: torch.Tensor, *args: object, **kwargs: object) -> tuple[Any, Any]:
-        """Returns arguments of ``as_strided`` with a tensor whose elements are contiguous in memory.
-
-        Raises UnsupportedError TM2012.
-        """
+        """Returns ``as_strided``'s arguments for contiguous elements. Raises UnsupportedError TM2012."""
         if len(args) < 3 and kwargs.get("storage_offset") is None:
             kwargs["storage_offset"] = input.storage_offset()
         root = self._tracked(input)
