@@ -12,6 +12,7 @@ from tmconvert.api_convert import to_target
 from tmconvert.conversion.options.arguments import entry_point
 from tmconvert.errors import UsageError
 from tmconvert.frontends.torch.entry import is_factory
+from tmconvert.ir.types import Paths
 
 if TYPE_CHECKING:
     from tmconvert.conversion.request import Model
@@ -76,7 +77,7 @@ def rebuild(
     return Rebuilt(tuple(paths), tuple(differences))
 
 
-def _first_of_graph(paths: Sequence[Path], target: str) -> list[Path]:
+def _first_of_graph(paths: Paths, target: str) -> list[Path]:
     """Returns the paths with the file of the graph first, as the target takes them."""
     from tmconvert.targets.registry import target_named
 
@@ -106,12 +107,7 @@ def _source(path: Path, lock: Lock) -> str:
         raise UsageError(
             "TM6095",
             f"{path} cannot be built again alone: no text can stand for {', '.join(missing)}",
-            notes=[
-                (
-                    "help",
-                    "pass the model (model=, --source), or convert again and compare the files",
-                )
-            ],
+            notes=[("help", "pass the model (model=, --source), or convert again and compare the files")],
         )
     is_path = (path.parent / lock.model).exists() and not is_factory(lock.model)
     return str(path.parent / lock.model) if is_path else lock.model

@@ -414,3 +414,6 @@ class Op:
         if condition is None or call is None:
             return False
         return not condition(**self.by_name(call.args, call.kwargs))
+
+
+Ops = Mapping[str, Op]  # by name

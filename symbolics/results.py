@@ -10,7 +10,7 @@ import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
 from tmconvert.ir.symbolic.journal import validated
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import Ints, Shape, TensorType
 
 
 def same_as(name: str) -> Callable[..., TensorType]:
@@ -94,20 +94,14 @@ def overhangs(
     stride: Sequence[int],
     padding: Sequence[int],
     dilation: Sequence[int],
-) -> list[int]:
+) -> Ints:
     """Returns ``overhang`` of each axis."""
     return list(map(overhang, extents, outputs, kernel, stride, padding, dilation))
 
 
 def end_padding(
-    x: tuple[int, ...],
-    outputs: tuple[int, ...],
-    kernel: list[int],
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    ceil_mode: bool,
-) -> list[int]:
+    x: Shape, outputs: Shape, kernel: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
+) -> Ints:
     """Returns the end padding with which pooling of the shape ``x`` without ceil_mode gives ``outputs``.
 
     The least; of a symbolic size one that serves all: with it ``window_extent`` rounds down to what it
@@ -124,7 +118,7 @@ def end_padding(
     ]
 
 
-def onnx_padding(kernel: list[int], padding: list[int], after: list[int]) -> dict[str, Any]:
+def onnx_padding(kernel: Ints, padding: Ints, after: Ints) -> dict[str, Any]:
     """Returns the attributes of MaxPool; ceil_mode where the padding exceeds ONNX Runtime's limit."""
     rows = list(zip(kernel, padding, after, strict=True))
     if all(amount < size for size, _, amount in rows):
@@ -134,12 +128,7 @@ def onnx_padding(kernel: list[int], padding: list[int], after: list[int]) -> dic
 
 
 def pooled(
-    x: TensorType,
-    kernel_size: list[int],
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    ceil_mode: bool,
+    x: TensorType, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> TensorType:
     """Returns the type of pooling over spatial axes. Raises ValueError if a window may lie in the padding."""
     axes = len(kernel_size)
@@ -160,7 +149,7 @@ def pooled(
     return TensorType(x.dtype, (*x.shape[:2], *spatial))
 
 
-def around(shape: tuple[int, ...], first: int, end: int) -> tuple[int, int, int]:
+def around(shape: Shape, first: int, end: int) -> tuple[int, int, int]:
     """Returns the numbers of elements of the axes before [first, end), of these axes, and of those after."""
     before, within, after = (math.prod(part) for part in (shape[:first], shape[first:end], shape[end:]))
     return before, within, after

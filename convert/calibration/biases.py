@@ -9,7 +9,7 @@ Weight Equalization and Bias Correction", 2019, section 4.2; here the means are 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,7 +19,7 @@ from tmconvert.calibration.measuring import Statistics, measure
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
 from tmconvert.ir.fake_quant import fake_quantize
 from tmconvert.passes.patterns.matching import integer_weights
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import KeepsQparams
 
@@ -60,9 +60,7 @@ class _Layer:
         return node
 
 
-def correct_biases(
-    graph: InternalGraph, catalogue: Mapping[str, Op], samples: Iterable[Sequence[np.ndarray]]
-) -> None:
+def correct_biases(graph: InternalGraph, catalogue: Ops, samples: Iterable[Sequence[np.ndarray]]) -> None:
     """Corrects the biases of the quantized ``graph`` with means measured on the samples."""
     layers: dict[str, list[_Layer]] = {}
     for layer in _layers(graph):
@@ -101,9 +99,7 @@ def _qparams_of(node: TensorNode) -> QParams | None:
     return node.qparams
 
 
-def _correct(
-    layer: _Layer, sums: _Sums, graph: InternalGraph, catalogue: Mapping[str, Op], count: int
-) -> None:
+def _correct(layer: _Layer, sums: _Sums, graph: InternalGraph, catalogue: Ops, count: int) -> None:
     call, weight = layer.call, np.asarray(layer.weight.value)
     assert layer.weight.output.qparams is not None
     quantized = fake_quantize(weight, layer.weight.output.qparams)
@@ -116,9 +112,7 @@ def _correct(
     _take(call, moved.mean(axis=tuple(i for i in range(moved.ndim) if i != axis)), graph)
 
 
-def _product(
-    call: CallFunction, catalogue: Mapping[str, Op], x: np.ndarray, weight: np.ndarray
-) -> np.ndarray:
+def _product(call: CallFunction, catalogue: Ops, x: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Computes the layer without its bias, in float64.
 
     In float32 the bias would have other bytes on another processor, whose BLAS adds in another order.

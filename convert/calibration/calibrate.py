@@ -34,7 +34,7 @@ from tmconvert.passes.patterns.matching import integer_weights
 from tmconvert.passes.propagate_qparams import REQUANTIZE
 from tmconvert.passes.select_decomposition import SelectDecomposition
 from tmconvert.progress import begin
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Average, FixedRange, KeepsQparams
 
@@ -57,11 +57,7 @@ class CalibratedModel(NamedTuple):
 
 
 def calibrate_model(
-    module: TracedModule,
-    data: Any,
-    catalogue: Mapping[str, Op],
-    settings: Settings,
-    overrides: IoOverrides = NO_OVERRIDES,
+    module: TracedModule, data: Any, catalogue: Ops, settings: Settings, overrides: IoOverrides = NO_OVERRIDES
 ) -> CalibratedModel:
     """Returns the model with QParams measured on ``data``.
 

@@ -10,7 +10,7 @@ from tmconvert.conversion.io_names import name_edges, written_outputs
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.errors.values import shown_value, type_and_value
 from tmconvert.ir import CallFunction, Input, InternalGraph, TensorNode, TensorType, TracedModule
-from tmconvert.ir.emitter import GraphEmitter, OpDefinition
+from tmconvert.ir.emitter import Definitions, GraphEmitter
 from tmconvert.ir.extract import by_matching_name, cut_graph, matching_name, unknown
 from tmconvert.ir.flatten import flatten_module
 from tmconvert.ir.symbolic.dims import LEAST, Dim, Size, Symbol, is_symbolic, of, substituted, symbols_of
@@ -144,7 +144,7 @@ class BoundModel(NamedTuple):
 
     def normalized(
         self,
-        catalogue: Mapping[str, OpDefinition],
+        catalogue: Definitions,
         sizes: Mapping[str, int] | None = None,
         *,
         emitter: type[GraphEmitter] = GraphEmitter,
@@ -228,9 +228,7 @@ def saturates(module: TracedModule) -> bool:
     )
 
 
-def bind_model(
-    module: TracedModule, overrides: IoOverrides, catalogue: Mapping[str, OpDefinition]
-) -> BoundModel:
+def bind_model(module: TracedModule, overrides: IoOverrides, catalogue: Definitions) -> BoundModel:
     """Flattens and cuts ``module``.
 
     Raises UsageError TM6014 for overrides that do not match the model, UnsupportedError TM2010 for a model
@@ -370,9 +368,7 @@ def _dynamic(
     }
 
 
-def _mark_opened(
-    module: TracedModule, functions: Collection[str], catalogue: Mapping[str, OpDefinition]
-) -> None:
+def _mark_opened(module: TracedModule, functions: Collection[str], catalogue: Definitions) -> None:
     """Gives the calls whose stored shapes may hold the size of an input the shape of their operand so far."""
     assert module.graph is not None
     types = normalize(module, catalogue).types

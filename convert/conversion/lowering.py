@@ -23,7 +23,7 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.passes.decompose import Undecomposed
 from tmconvert.passes.manager import PassManager, PassOptions
 from tmconvert.passes.normalize import Normalized
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Op, Ops
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import target_named
 from tmconvert.targets.target import Target
@@ -62,10 +62,7 @@ class LoweredModel:
 
 
 def survey(
-    module: TracedModule,
-    options: TargetOptions,
-    catalogue: Mapping[str, Op],
-    overrides: IoOverrides = NO_OVERRIDES,
+    module: TracedModule, options: TargetOptions, catalogue: Ops, overrides: IoOverrides = NO_OVERRIDES
 ) -> list[Unsupported]:
     """Returns every expression that would stop this conversion; an empty list when it would succeed."""
     bound = bind_model(module, overrides, catalogue)
@@ -75,10 +72,7 @@ def survey(
 
 
 def sufficient_version(
-    module: TracedModule,
-    options: TargetOptions,
-    catalogue: Mapping[str, Op],
-    overrides: IoOverrides = NO_OVERRIDES,
+    module: TracedModule, options: TargetOptions, catalogue: Ops, overrides: IoOverrides = NO_OVERRIDES
 ) -> int | None:
     """Returns the lowest newer version from which on all versions support the module; None without one."""
     bound = bind_model(module, overrides, catalogue)
@@ -88,10 +82,7 @@ def sufficient_version(
 
 
 def with_version(
-    module: TracedModule,
-    options: TargetOptions,
-    catalogue: Mapping[str, Op],
-    overrides: IoOverrides = NO_OVERRIDES,
+    module: TracedModule, options: TargetOptions, catalogue: Ops, overrides: IoOverrides = NO_OVERRIDES
 ) -> TargetOptions:
     """Returns options with the lowest version that supports the module, where they ask for it.
 
@@ -110,7 +101,7 @@ def with_layout(module: TracedModule, options: TargetOptions) -> TargetOptions:
     return options._replace(io_layout="source", io_layouts=())
 
 
-def _sufficient(graph: InternalGraph, options: TargetOptions, catalogue: Mapping[str, Op]) -> int | None:
+def _sufficient(graph: InternalGraph, options: TargetOptions, catalogue: Ops) -> int | None:
     found = None
     for version in reversed(target_named(options.target).newer_versions(options.version)):
         if _lacking(graph.copy(), TargetOptions(options.target, version), catalogue):
@@ -119,9 +110,7 @@ def _sufficient(graph: InternalGraph, options: TargetOptions, catalogue: Mapping
     return found
 
 
-def _blocked(
-    normalized: Normalized, options: TargetOptions, catalogue: Mapping[str, Op]
-) -> list[Unsupported]:
+def _blocked(normalized: Normalized, options: TargetOptions, catalogue: Ops) -> list[Unsupported]:
     """Returns what stops a model before any pass; empty where nothing does.
 
     Passes for a target without dynamic shapes do not expect data-dependent sizes.
@@ -133,7 +122,7 @@ def _blocked(
     return []
 
 
-def _lacking(graph: InternalGraph, options: TargetOptions, catalogue: Mapping[str, Op]) -> list[Unsupported]:
+def _lacking(graph: InternalGraph, options: TargetOptions, catalogue: Ops) -> list[Unsupported]:
     """Returns what stops a normalized graph, which the passes change."""
     target = target_named(options.target)
     try:
@@ -143,9 +132,7 @@ def _lacking(graph: InternalGraph, options: TargetOptions, catalogue: Mapping[st
     return target.lower(graph, catalogue, options).unsupported
 
 
-def _without_symbolic(
-    normalized: Normalized, options: TargetOptions, catalogue: Mapping[str, Op]
-) -> list[Unsupported]:
+def _without_symbolic(normalized: Normalized, options: TargetOptions, catalogue: Ops) -> list[Unsupported]:
     """Returns ops without symbolic for the target, without lowering them, since some types are unknown."""
     found, target, version = [], options.target, options.version
     from tmconvert.passes.unsupported import Unsupported
@@ -162,7 +149,7 @@ def _without_symbolic(
 def lowered(
     module: TracedModule,
     options: TargetOptions,
-    catalogue: Mapping[str, Op],
+    catalogue: Ops,
     pass_options: PassOptions | None = None,
     overrides: IoOverrides = NO_OVERRIDES,
 ) -> LoweredModel:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +22,7 @@ from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import StagedOutput, commit_together, staged_outputs
 from tmconvert.output.metadata import metadata
 from tmconvert.progress import begin
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.registry import target_named
 from tmconvert.targets.target import Encoding, LoweredGraphs
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def convert(
-    request: ConversionRequest, catalogue: Mapping[str, Op], check: Callable[[Path], None] = lambda _: None
+    request: ConversionRequest, catalogue: Ops, check: Callable[[Path], None] = lambda _: None
 ) -> Report:
     """Writes and verifies the files of a request. On failure no file is left.
 
@@ -106,7 +106,7 @@ def _verify(
     request: ConversionRequest,
     source: PreparedModel,
     model: LoweredModel,
-    catalogue: Mapping[str, Op],
+    catalogue: Ops,
     encoding: Encoding,
     staged: Sequence[Path],
     report: Report,
@@ -155,11 +155,7 @@ def _notes_of_accelerators(
 
 
 def _encoded(
-    model: LoweredModel,
-    module: TracedModule,
-    options: TargetOptions,
-    catalogue: Mapping[str, Op],
-    notes: list[str],
+    model: LoweredModel, module: TracedModule, options: TargetOptions, catalogue: Ops, notes: list[str]
 ) -> Encoding:
     graphs = LoweredGraphs(model.graph, model.lowered, model.references[0], module, catalogue)
     encoding = target_named(options.target).encode(graphs, options)
@@ -189,7 +185,7 @@ def check_verified(report: Report) -> None:
         raise VerificationError("TM4006", f"no file was written, since it is {why}")
 
 
-def verify_file(request: ConversionRequest, catalogue: Mapping[str, Op]) -> Verification:
+def verify_file(request: ConversionRequest, catalogue: Ops) -> Verification:
     """Compares a written file with its source; the request is that of ``ConversionRequest.of_file``.
 
     A file whose weights have fewer bits or are rounded, or in integers, is compared with the source converted
@@ -220,7 +216,7 @@ def _references(
     request: ConversionRequest,
     source: PreparedModel,
     model: LoweredModel,
-    catalogue: Mapping[str, Op],
+    catalogue: Ops,
     recording: Recording,
     notes: list[str],
     *samples: Any,
@@ -267,7 +263,7 @@ def _confirmed(
     references: Sequence[Reference],
     names: Sequence[str],
     recording: Recording,
-    catalogue: Mapping[str, Op],
+    catalogue: Ops,
 ) -> Reference | None:
     """Compares the graph of a calibrated or quantized model with its source, and tells ``references`` so.
 
@@ -302,7 +298,7 @@ def _confirmed(
     return None if source.uncalibrated is None else checked
 
 
-def _confirmed_whole(module: TracedModule, catalogue: Mapping[str, Op]) -> tuple[str, str]:
+def _confirmed_whole(module: TracedModule, catalogue: Ops) -> tuple[str, str]:
     """Compares the graph of the model as it was read, before cuts and preprocessing, with its source.
 
     Returns what ``check_float_graph`` does.

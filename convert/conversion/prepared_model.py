@@ -22,7 +22,7 @@ from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import InternalGraph, TracedModule
 from tmconvert.ir.traced_module import Recording
 from tmconvert.progress import reporting
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.targets.options import TargetOptions
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class PreparedModel(NamedTuple):
     whole: TracedModule | None = None
 
     @classmethod
-    def of(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
+    def of(cls, request: ConversionRequest, catalogue: Ops) -> PreparedModel:
         """Loads, traces and calibrates the source of a conversion. Raises LoadError, UsageError."""
         prepared = cls.before_calibration(request, catalogue)
         module, inputs, overrides, options, *_ = prepared
@@ -73,7 +73,7 @@ class PreparedModel(NamedTuple):
         return cls(made.module, inputs, left, options, about, notes, graph, recording, whole)
 
     @classmethod
-    def before_calibration(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
+    def before_calibration(cls, request: ConversionRequest, catalogue: Ops) -> PreparedModel:
         """Loads or traces the source, with its preprocessing. Raises LoadError, UsageError."""
         module, inputs, dynamic, fix = model_of(request.model, request.tracing)
         overrides = request.overrides._replace(dynamic_shapes=dynamic or {}, fix=fix)
@@ -86,7 +86,7 @@ class PreparedModel(NamedTuple):
         return cls(made, inputs, overrides, options, whole=whole)
 
     @classmethod
-    def of_file(cls, request: ConversionRequest, catalogue: Mapping[str, Op]) -> PreparedModel:
+    def of_file(cls, request: ConversionRequest, catalogue: Ops) -> PreparedModel:
         """Loads the source of a file to verify, and calibrates it with the settings that the file records."""
         stored, data = request.stored.get("calibration"), request.calibration.data
         module = loaded(request.model, request.tracing.signature, request.tracing.state)
@@ -100,7 +100,7 @@ class PreparedModel(NamedTuple):
 
 
 def _with_images(
-    request: ConversionRequest, module: TracedModule, overrides: IoOverrides, catalogue: Mapping[str, Op]
+    request: ConversionRequest, module: TracedModule, overrides: IoOverrides, catalogue: Ops
 ) -> tuple[TracedModule, IoOverrides, TargetOptions]:
     """Returns the model with the preprocessing of a request, and the overrides and options that fit it."""
     options, wanted = with_layout(module, request.options), request.preprocessing
@@ -115,9 +115,7 @@ def _with_images(
     return made, overrides, options
 
 
-def _calibrated_as(
-    module: TracedModule, stored: Any, data: object, catalogue: Mapping[str, Op]
-) -> CalibratedModel | None:
+def _calibrated_as(module: TracedModule, stored: Any, data: object, catalogue: Ops) -> CalibratedModel | None:
     """Calibrates a model on ``data`` with the settings stored in a file; None for a model with scales.
 
     Raises UsageError TM6030 where there is no data to do so, TM6002 for data without an option that uses it.

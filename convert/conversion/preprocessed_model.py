@@ -15,7 +15,7 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.extract import matching_name
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import replaced
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.transform.normal_form import transformed
 
 _MADE_BY = "preprocess"
@@ -23,7 +23,7 @@ _TO_NCHW, _TO_NHWC = [0, 3, 1, 2], [0, 2, 3, 1]
 
 
 def preprocessed(
-    module: TracedModule, wanted: Preprocessing, catalogue: Mapping[str, Op], *, takes_floats: bool = False
+    module: TracedModule, wanted: Preprocessing, catalogue: Ops, *, takes_floats: bool = False
 ) -> tuple[TracedModule, dict[str, ImageInput]]:
     """Returns a model in ATen-style ops that takes the images of ``wanted``, and the images by input.
 
@@ -41,9 +41,7 @@ def preprocessed(
 
 
 class _Work:
-    def __init__(
-        self, wanted: Preprocessing, catalogue: Mapping[str, Op], layout: str, takes_floats: bool
-    ) -> None:
+    def __init__(self, wanted: Preprocessing, catalogue: Ops, layout: str, takes_floats: bool) -> None:
         self.wanted = wanted
         self.catalogue = catalogue
         self.layout = layout  # of the model's own images

@@ -19,6 +19,7 @@ from tmconvert.errors import UsageError
 from tmconvert.errors.values import shown_value
 from tmconvert.frontends.torch.request import Tracing
 from tmconvert.ir import TracedModule
+from tmconvert.ir.types import Arrays
 from tmconvert.output.atomic import check_writable
 from tmconvert.output.metadata import Annotations
 from tmconvert.passes.manager import PassOptions
@@ -122,12 +123,7 @@ class ConversionRequest:
 
     @classmethod
     def of_file(
-        cls,
-        model: Model,
-        path: Path,
-        inputs: Sequence[np.ndarray] | None,
-        overrides: IoOverrides,
-        calibration: object,
+        cls, model: Model, path: Path, inputs: Arrays | None, overrides: IoOverrides, calibration: object
     ) -> ConversionRequest:
         """Returns the request that wrote the file at ``path``, as far as the file records it.
 

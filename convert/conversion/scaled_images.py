@@ -6,21 +6,20 @@ becomes part of the bias without padding only, as padded zeros would have to be 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 
 Step = tuple[str, np.ndarray]  # an op, and its constant operand of shape [1, C or 1, 1, 1]
 CONVOLUTION = "aten::conv2d"
 
 
 def folded_scale(
-    node: TensorNode, catalogue: Mapping[str, Op], added: Step | None, factor: Step | None
+    node: TensorNode, catalogue: Ops, added: Step | None, factor: Step | None
 ) -> tuple[Step | None, Step | None]:
     """Changes the weights of the convolutions that read ``node``, the normalized images, and returns the
     steps that remain.
@@ -49,7 +48,7 @@ def _takes(call: CallFunction, node: TensorNode) -> bool:
     )
 
 
-def _fold(call: CallFunction, catalogue: Mapping[str, Op], added: Step | None, factor: Step | None) -> None:
+def _fold(call: CallFunction, catalogue: Ops, added: Step | None, factor: Step | None) -> None:
     _, weight, bias = call.args[:3]
     stored = np.asarray(weight.expr.value).astype(np.float64)
     groups = int(call.kwargs["groups"])

@@ -36,7 +36,7 @@ from tmconvert.formats.onnx.recognize import is_onnx
 from tmconvert.formats.onnx.split import STANDARD, CannotStay, SplitModel, size_of
 from tmconvert.ir.types import TensorType
 from tmconvert.output.atomic import commit_together, staged_outputs, temporary_folder
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.targets.options import AUTO, OLDEST_OPSET
 from tmconvert.targets.registry import runtime_for, target_named
 from tmconvert.verification.compare import check, example_inputs
@@ -74,10 +74,7 @@ class Unchanged(Exception):
 
 
 def convert_with_kept_nodes(
-    request: ConversionRequest,
-    arguments: Mapping[str, Any],
-    catalogue: Mapping[str, Op],
-    error: TmconvertError,
+    request: ConversionRequest, arguments: Mapping[str, Any], catalogue: Ops, error: TmconvertError
 ) -> Report | None:
     """Converts an ONNX file, for which that was an ``error``, to one in which the nodes that cannot be
     converted stay as they are. So do nodes whose results in ONNX Runtime differ from the standard: those
@@ -117,9 +114,7 @@ def _is_onnx(path: Path) -> bool:
         return False
 
 
-def simplify_model(
-    model: Any, path: Any, arguments: Mapping[str, Any], catalogue: Mapping[str, Op]
-) -> Report:
+def simplify_model(model: Any, path: Any, arguments: Mapping[str, Any], catalogue: Ops) -> Report:
     """Writes an ONNX file of an ONNX model, in which the nodes that cannot be converted stay.
 
     A model that cannot be simplified is copied, with a note that states why, unless ``arguments`` change it.
@@ -179,7 +174,7 @@ class _Simplification:
         path: Path,
         out: Path,
         request: ConversionRequest,
-        catalogue: Mapping[str, Op],
+        catalogue: Ops,
         folder: Path,
         is_opset_free: bool = False,
     ) -> None:

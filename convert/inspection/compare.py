@@ -23,6 +23,7 @@ from tmconvert.inspection.given_inputs import Inputs
 from tmconvert.inspection.graph_segments import Segments
 from tmconvert.inspection.tensor_verdict import judged
 from tmconvert.ir import InternalGraph, TensorNode
+from tmconvert.ir.types import Arrays
 from tmconvert.progress import begin, counter
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import Quantizes
@@ -145,7 +146,7 @@ def _matching(info: TensorInfo, number: int, others: Sequence[TensorInfo]) -> Te
     return by_name or (others[number] if number < len(others) else None)
 
 
-def in_order_of(side: AnySide, other: AnySide, arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
+def in_order_of(side: AnySide, other: AnySide, arrays: Arrays) -> list[np.ndarray]:
     """Returns the arrays of ``other`` in the order and layout of ``side``. Raises UsageError TM6003."""
     if len(side.inputs) != len(other.inputs):
         raise UsageError(
@@ -183,11 +184,7 @@ def _fits(shape: Sequence[int], wanted: Sequence[int | str]) -> bool:
 
 
 def _compare_outputs(
-    first: AnySide,
-    second: AnySide,
-    arrays: Sequence[np.ndarray],
-    of_second: Sequence[np.ndarray],
-    found: ModelComparison,
+    first: AnySide, second: AnySide, arrays: Arrays, of_second: Arrays, found: ModelComparison
 ) -> None:
     one, other = first.outputs(arrays), second.outputs(of_second)
     if len(one) != len(other):
@@ -230,8 +227,8 @@ def _unique(tensors: Sequence[Tensor]) -> dict[str, Tensor]:
 def _layers(
     trusted: AnySide,
     suspect: AnySide,
-    arrays: Sequence[np.ndarray],
-    of_suspect: Sequence[np.ndarray],
+    arrays: Arrays,
+    of_suspect: Arrays,
     pairs: Sequence[Pair],
     kind: str,
     is_equalized: bool,

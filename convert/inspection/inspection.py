@@ -15,7 +15,7 @@ from tmconvert.errors.source import printable
 from tmconvert.targets.options import check_choice
 from tmconvert.targets.registry import target_named
 from tmconvert.targets.usage import LANGUAGES
-from tmconvert.targets.written_model import TensorInfo
+from tmconvert.targets.written_model import TensorInfo, TensorInfos
 
 
 class Sizes(NamedTuple):
@@ -170,9 +170,7 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
         yield from (f"  {line}" for line in lines)
 
 
-def _tensors(
-    tensors: Sequence[TensorInfo], dynamic: Mapping[str, Mapping[int, str]] | None = None
-) -> list[str]:
+def _tensors(tensors: TensorInfos, dynamic: Mapping[str, Mapping[int, str]] | None = None) -> list[str]:
     width = max((len(each.name) for each in tensors), default=0)
     return [f"{each.name:<{width}}  {tensor_text(each)}{_open(each, dynamic or {})}" for each in tensors]
 

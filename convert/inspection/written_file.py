@@ -14,7 +14,7 @@ from tmconvert.inspection.inspection import Inspection, Sizes
 from tmconvert.inspection.liveness import Step, activation_sizes
 from tmconvert.targets.recognize import target_of_file
 from tmconvert.targets.target import Target
-from tmconvert.targets.written_model import TensorInfo, WrittenModel, with_examples
+from tmconvert.targets.written_model import TensorInfo, TensorInfos, WrittenModel, with_examples
 
 _BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "float4e2m1": 4, "bfloat16": 16}
 
@@ -168,9 +168,7 @@ def _is_image(model: WrittenModel, name: str) -> bool:
     return name not in model.constants and len(model.tensors.get(name) or ()) == 4
 
 
-def _with_layouts(
-    tensors: Sequence[TensorInfo], names: Sequence[str], layouts: Mapping[str, str]
-) -> list[TensorInfo]:
+def _with_layouts(tensors: TensorInfos, names: Sequence[str], layouts: Mapping[str, str]) -> list[TensorInfo]:
     """Adds layouts, by the names within the graph; those that the file records are kept."""
     return [
         tensor if tensor.layout else tensor._replace(layout=layouts.get(name, ""))

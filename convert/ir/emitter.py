@@ -68,10 +68,13 @@ class OpDefinition(Protocol):
     def evaluate(self, arrays: Any, attributes: Any) -> Any: ...
 
 
+Definitions = Mapping[str, OpDefinition]  # by name
+
+
 class Emitter(Protocol):
     """Interface of emitters; ``Value`` is a TensorNode or an array, depending on the emitter."""
 
-    catalogue: Mapping[str, OpDefinition]
+    catalogue: Definitions
 
     def begin(self, name: str, source: Source | None) -> None:
         """Starts with the next expression of the source."""

@@ -14,7 +14,7 @@ from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.symbolic.open_sizes import check_sizes, sizes_by_name
 from tmconvert.ir.traced_module import Evaluate, TracedModule
 from tmconvert.ir.tree import Tree, map_leaves
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import Arrays, TensorType
 
 # Python itself ends at 1000 frames; a call takes a handful.
 MAX_CALL_DEPTH = 100
@@ -363,9 +363,7 @@ def _as_input(node: Node, value: Any) -> Any:
     return as_array(value, f"the input {node.name!r}")
 
 
-def run_module(
-    module: TracedModule, inputs: Sequence[np.ndarray], interpreter: Interpreter | None = None
-) -> Any:
+def run_module(module: TracedModule, inputs: Arrays, interpreter: Interpreter | None = None) -> Any:
     """``module(*inputs)``. Raises UsageError TM6003, TM6014 for inputs that do not fit the model."""
     if module.graph is None or module.vocabulary is None:
         raise UsageError("TM6004", f"{module!r} has no graph to run")
@@ -417,7 +415,7 @@ class _Observer(Interpreter):
                 raise _AllReached
 
 
-def _observed(module: TracedModule, arrays: Sequence[np.ndarray]) -> Any:
+def _observed(module: TracedModule, arrays: Arrays) -> Any:
     """Runs a model with watch points or end points; returns the values of the end points, if any."""
     if not module.watch_points and not module.end_points:
         return Interpreter(module).run(*arrays)
@@ -435,7 +433,7 @@ def _observed(module: TracedModule, arrays: Sequence[np.ndarray]) -> Any:
     return result
 
 
-def _check_shapes(module: TracedModule, arrays: Sequence[np.ndarray]) -> None:
+def _check_shapes(module: TracedModule, arrays: Arrays) -> None:
     """Raises UsageError TM6014 for other sizes than in the trace where they are not declared dynamic."""
     if module.dynamic_shapes is None or module.graph is None:
         return

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -17,7 +16,7 @@ from tmconvert.ir.node import Node, TensorNode
 from tmconvert.ir.symbolic.dims import Dim, Symbol
 from tmconvert.ir.symbolic.text import is_size_name, parse_size
 from tmconvert.ir.text import digest
-from tmconvert.ir.types import DTYPES_BY_NAME, QParams, TensorType
+from tmconvert.ir.types import DTYPES_BY_NAME, NamedArrays, QParams, TensorType
 
 _TOKEN = re.compile(
     r"""\s*(?:
@@ -41,9 +40,7 @@ MAX_DEPTH = 50
 MAX_DIGITS = 640  # of an integer: as many as any Python reads in
 
 
-def parse_graph(
-    text: str, constants: Mapping[str, np.ndarray] | None = None, file: str = ""
-) -> InternalGraph:
+def parse_graph(text: str, constants: NamedArrays | None = None, file: str = "") -> InternalGraph:
     """Parses the output of ``graph.to_text()``.
 
     ``constants`` maps digests to the arrays that the text names by digest only (see
@@ -54,7 +51,7 @@ def parse_graph(
 
 
 class _Parser:
-    def __init__(self, text: str, constants: Mapping[str, np.ndarray], file: str) -> None:
+    def __init__(self, text: str, constants: NamedArrays, file: str) -> None:
         self.text, self.file = text, file
         self.constants = constants
         self.position = 0

@@ -1,14 +1,25 @@
-"""Tensor types and quantization parameters."""
+"""Tensor types and quantization parameters, and names of types that many signatures have."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+Arrays = Sequence[np.ndarray]
+NamedArrays = Mapping[str, np.ndarray]
+Shapes = Sequence[Sequence[int]]
+Ints = list[int]
+Shape = tuple[int, ...]
+Paths = Sequence[Path]
+Args = tuple[Any, ...]  # positional arguments of a call
+Kwargs = dict[str, Any]
+AnyCallable = Callable[..., Any]
 
 # Short names as in the text form; order is that of documentation tables.
 DTYPE_NAMES: dict[str, str] = {

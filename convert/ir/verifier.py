@@ -20,7 +20,7 @@ import numpy as np
 
 from tmconvert.errors import GraphError, TmconvertError
 from tmconvert.errors.source import printable
-from tmconvert.ir.emitter import OpDefinition
+from tmconvert.ir.emitter import Definitions
 from tmconvert.ir.expr import CallFunction, Constant, Expr
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.lazy_constants import Lazy
@@ -62,7 +62,7 @@ class Checked:
 
 
 def verify_graph(
-    graph: InternalGraph, catalogue: Mapping[str, OpDefinition], checked: dict[Expr, Checked] | None = None
+    graph: InternalGraph, catalogue: Definitions, checked: dict[Expr, Checked] | None = None
 ) -> None:
     """Raises GraphError with the code of the first broken invariant, the node and its neighbours.
 
@@ -136,12 +136,7 @@ def _check_ends(graph: InternalGraph, defined: Mapping[Node, bool], uses: int) -
 
 
 def _check_expr(
-    expr: Expr,
-    inputs: Sequence[Node],
-    outputs: Sequence[Node],
-    catalogue: Mapping[str, OpDefinition],
-    *,
-    is_full: bool,
+    expr: Expr, inputs: Sequence[Node], outputs: Sequence[Node], catalogue: Definitions, *, is_full: bool
 ) -> None:
     if isinstance(expr, Constant):
         _check_constant(expr, outputs)
@@ -178,7 +173,7 @@ def _is_inferred(expr: CallFunction) -> bool:
 
 
 def _check_call(
-    expr: CallFunction, inputs: Sequence[Node], outputs: Sequence[Node], catalogue: Mapping[str, OpDefinition]
+    expr: CallFunction, inputs: Sequence[Node], outputs: Sequence[Node], catalogue: Definitions
 ) -> None:
     op = catalogue.get(expr.function)
     if op is None:

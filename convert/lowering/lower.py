@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -14,9 +13,9 @@ from tmconvert.ir.symbolic.journal import SizeJournal, current_journal
 from tmconvert.ir.tree import map_leaves
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.origins import Origin, Role
-from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.lowering.target_graph import Operands, TargetGraph, Value
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, remap
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Op, Ops
 from tmconvert.symbolics.target_names import words_of
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ class Lowering:
 
 
 def lower(
-    graph: InternalGraph, catalogue: Mapping[str, Op], target: str, version: int, builder: type[Builder]
+    graph: InternalGraph, catalogue: Ops, target: str, version: int, builder: type[Builder]
 ) -> Lowering:
     """Lowers a normalized graph. Unsupported expressions are collected, not raised."""
     return _Lowerer(graph, catalogue, target, version, builder).run()
@@ -40,12 +39,7 @@ def lower(
 
 class _Lowerer:
     def __init__(
-        self,
-        graph: InternalGraph,
-        catalogue: Mapping[str, Op],
-        target: str,
-        version: int,
-        builder: type[Builder],
+        self, graph: InternalGraph, catalogue: Ops, target: str, version: int, builder: type[Builder]
     ) -> None:
         self.source_graph = graph
         self.catalogue = catalogue
@@ -55,9 +49,7 @@ class _Lowerer:
         self.builder.lowered = self.body
         self.values: dict[TensorNode, Value] = {}
 
-    def body(
-        self, graph: InternalGraph, inputs: Sequence[Value | None], inlined: bool = False
-    ) -> TargetGraph:
+    def body(self, graph: InternalGraph, inputs: Operands, inlined: bool = False) -> TargetGraph:
         """Builds a subgraph of the current call, which sees the values around it.
 
         Each output is a computed value of its own, unless the operators are to be ``inlined``.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
@@ -88,6 +88,9 @@ class Value:
                 f"{stored.dtype}{list(stored.shape)}",
             )
         return stored
+
+
+Operands = Sequence[Value | None]  # None: an optional one is left out
 
 
 @dataclass(eq=False, slots=True)

@@ -13,7 +13,7 @@ from tmconvert.conversion.request import ConversionRequest
 from tmconvert.errors import UsageError
 from tmconvert.mixed_precision.layers import Layer, short_rules
 from tmconvert.mixed_precision.trials import Trials, with_rules
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 
 MOST = 30  # conversions
 _log = logging.getLogger("tmconvert")
@@ -30,9 +30,7 @@ class FoundRules(NamedTuple):
     conversions: int
 
 
-def with_found_rules(
-    request: ConversionRequest, catalogue: Mapping[str, Op]
-) -> tuple[ConversionRequest, list[str]]:
+def with_found_rules(request: ConversionRequest, catalogue: Ops) -> tuple[ConversionRequest, list[str]]:
     """Returns the request with rules for its ``min_sqnr``, and notes that name them.
 
     PyTorch modules are traced once. Raises UsageError TM6032 where no rules reach the ratio, and the errors

@@ -18,10 +18,11 @@ from tmconvert.errors import InternalError, TmconvertError, UsageError
 from tmconvert.inspection.run_file import FileRunner
 from tmconvert.ir import InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import example_count
+from tmconvert.ir.types import Arrays
 from tmconvert.mixed_precision.layers import layers_of
 from tmconvert.output.atomic import temporary_folder
 from tmconvert.passes.manager import PassOptions
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.verification.quality import OutputQuality
 
 MOST_SAMPLES, MOST_BYTES = 64, 1 << 28
@@ -35,7 +36,7 @@ class Trials:
     Raises the errors of the conversion, UsageError TM6032 for a model without outputs of floats.
     """
 
-    def __init__(self, request: ConversionRequest, catalogue: Mapping[str, Op]) -> None:
+    def __init__(self, request: ConversionRequest, catalogue: Ops) -> None:
         self.catalogue, self.refusal = catalogue, ""
         options = request.options._replace(parameters=None, io_layout="source", io_layouts=())
         passes = PassOptions(requested=request.pass_options.requested)
@@ -91,9 +92,7 @@ def _bytes(graph: InternalGraph) -> int:
     return sum(example_count(node.type.shape) * node.type.dtype.itemsize for node in nodes)
 
 
-def _outputs(
-    graph: InternalGraph, catalogue: Mapping[str, Op], samples: Sequence[Sequence[np.ndarray]]
-) -> list[list[np.ndarray]]:
+def _outputs(graph: InternalGraph, catalogue: Ops, samples: Sequence[Arrays]) -> list[list[np.ndarray]]:
     inputs, names = ([node.name for node in nodes] for nodes in (graph.inputs, graph.outputs))
     computed = [name for name in dict.fromkeys(names) if name not in inputs]
     found = []

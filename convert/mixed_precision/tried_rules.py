@@ -16,10 +16,10 @@ from tmconvert.conversion.suggested_rules import KINDS, cost_text, worst_layers
 from tmconvert.errors import InternalError, TmconvertError
 from tmconvert.output.atomic import temporary_folder
 from tmconvert.passes.manager import PassOptions
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 
 
-def add_tried_rules(report: Report, request: ConversionRequest, catalogue: Mapping[str, Op]) -> None:
+def add_tried_rules(report: Report, request: ConversionRequest, catalogue: Ops) -> None:
     """Converts once more for each of the worst modules, and adds the rules to the report, the best first.
 
     A gain is in dB of the output with the most noise. Rules that the target cannot write are left out, and
@@ -45,9 +45,7 @@ def add_tried_rules(report: Report, request: ConversionRequest, catalogue: Mappi
         report.notes.append("no rule was found to try: no layer adds much noise, or no rule can be written")
 
 
-def _decibels(
-    request: ConversionRequest, catalogue: Mapping[str, Op], rules: Mapping[str, str]
-) -> float | None:
+def _decibels(request: ConversionRequest, catalogue: Ops, rules: Mapping[str, str]) -> float | None:
     """Returns the ratio of the noisiest output with further rules; None if the target cannot do them."""
     settings = request.calibration.settings
     settings = Settings.of({**settings._asdict(), "rules": {**settings.rules, **rules}})

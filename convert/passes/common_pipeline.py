@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tmconvert.passes.deferred_pass import Condition, DeferredPass, calls, has
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fold_constants import FoldConstants
 from tmconvert.passes.manager import Pass
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.symbolics.registry import op_has
 from tmconvert.symbolics.traits import (
     Arithmetic,
@@ -34,9 +32,7 @@ _IDIOMS: dict[str, list[Condition]] = {
 }
 
 
-def initial_passes(
-    catalogue: Mapping[str, Op], *, keeps_qparams: bool, takes_decompositions: bool = False
-) -> list[Pass]:
+def initial_passes(catalogue: Ops, *, keeps_qparams: bool, takes_decompositions: bool = False) -> list[Pass]:
     """Returns the passes on the normalized graph that run before ops without symbolic are decomposed.
 
     ``keeps_qparams`` keeps each tensor with QParams as a tensor of the file; ``takes_decompositions`` prefers
@@ -62,7 +58,7 @@ def initial_passes(
     ]
 
 
-def fused_idioms(catalogue: Mapping[str, Op]) -> list[Pass]:
+def fused_idioms(catalogue: Ops) -> list[Pass]:
     """Returns the passes that find ops in the steps that frameworks and exporters write of them.
 
     They leave the steps, which nothing uses any more, to dead-code elimination.
@@ -76,7 +72,7 @@ def fused_batch_norms() -> Pass:
     return _deferred("fuse_conv_bn:FuseConvBn", [calls("aten::batch_norm")])
 
 
-def folded_scales(catalogue: Mapping[str, Op]) -> Pass:
+def folded_scales(catalogue: Ops) -> Pass:
     """Returns the pass that folds factors and summands into linear layers."""
     return _deferred("fold_scale_bias:FoldScaleBias", [has(Arithmetic)], catalogue, roots=False)
 
@@ -86,7 +82,7 @@ def dropped_identities() -> Pass:
     return _deferred("drop_identities:DropIdentities", [has(Identity, Arithmetic)])
 
 
-def final_passes(catalogue: Mapping[str, Op]) -> list[Pass]:
+def final_passes(catalogue: Ops) -> list[Pass]:
     """Returns the last passes of every target: constant folding and dead-code elimination."""
     return [FoldConstants(catalogue), EliminateDeadCode()]
 

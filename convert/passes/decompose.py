@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,7 @@ from tmconvert.ir.subgraphs import subgraphs_of, within
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.passes.rewriting import PassRecord, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Op, Ops
 
 if TYPE_CHECKING:
     from tmconvert.passes.unsupported import Unsupported
@@ -54,9 +54,7 @@ class Decompose:
 
     name = "decompose"
 
-    def __init__(
-        self, catalogue: Mapping[str, Op], target: str, version: int, others: Collection[str] = ()
-    ) -> None:
+    def __init__(self, catalogue: Ops, target: str, version: int, others: Collection[str] = ()) -> None:
         self.catalogue = catalogue
         self.others = others
         self.target = target

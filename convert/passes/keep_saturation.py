@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, QParams, TensorNode
-from tmconvert.ir.emitter import GraphEmitter, OpDefinition
+from tmconvert.ir.emitter import Definitions, GraphEmitter
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.tree import leaves_of, replaced
 from tmconvert.symbolics.registry import has_trait, trait_of
@@ -28,7 +28,7 @@ _REQUANTIZE = "tm::requantize"
 _IN_INTEGERS = "TFLite"  # source of QParams of inputs that are integers in the file
 
 
-def keep_saturation(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) -> int:
+def keep_saturation(graph: InternalGraph, catalogue: Definitions) -> int:
     """Inserts clamps into a normalized graph, and returns their number.
 
     A clamped tensor hands its name and its QParams to the result of its clamp.
@@ -39,7 +39,7 @@ def keep_saturation(graph: InternalGraph, catalogue: Mapping[str, OpDefinition])
     return sum(_keep_in(each, catalogue) for each in list(nested(graph)))
 
 
-def _keep_in(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) -> int:
+def _keep_in(graph: InternalGraph, catalogue: Definitions) -> int:
     found: dict[TensorNode, Range] = {}
     count = 0
     for node in graph.inputs:
@@ -65,10 +65,7 @@ def _keep_in(graph: InternalGraph, catalogue: Mapping[str, OpDefinition]) -> int
 
 
 def _clamp_input(
-    graph: InternalGraph,
-    catalogue: Mapping[str, OpDefinition],
-    node: TensorNode,
-    ends: tuple[np.ndarray, np.ndarray],
+    graph: InternalGraph, catalogue: Definitions, node: TensorNode, ends: tuple[np.ndarray, np.ndarray]
 ) -> None:
     """Clamps an input, which the source takes in integers, for all its users."""
     users, is_output = node.users, graph.is_output(node)
@@ -90,7 +87,7 @@ def _ends(qparams: QParams) -> tuple[np.ndarray, np.ndarray]:
 
 def _clamp(
     graph: InternalGraph,
-    catalogue: Mapping[str, OpDefinition],
+    catalogue: Definitions,
     node: TensorNode,
     ends: tuple[np.ndarray, np.ndarray],
     sides: tuple[bool, bool],

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, cast
 
@@ -16,7 +15,7 @@ from tmconvert.ir.expr import CallFunction, CallMethod, Constant, Expr, GetAttr,
 from tmconvert.ir.ids import ids_of
 from tmconvert.ir.node import ModuleNode, Node, TensorNode
 from tmconvert.ir.tree import Tree, leaves, map_leaves
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import AnyCallable, Kwargs, TensorType
 from tmconvert.surgery import active
 from tmconvert.surgery.order import check_nodes, last_of, nodes_of, precedes
 from tmconvert.surgery.transaction import Transaction
@@ -76,7 +75,7 @@ class Insertion:
 
     # ---- calls
 
-    def call(self, function: str | Callable[..., Any], *args: object, **kwargs: object) -> Any:
+    def call(self, function: str | AnyCallable, *args: object, **kwargs: object) -> Any:
         """Inserts a call of a function, and returns its result: a node, or a list of several.
 
         ``function`` is an op of the catalogue (``aten::relu``), a qualified name in the source's words, or a
@@ -192,9 +191,7 @@ class Insertion:
             raise GraphError("TM3008", f"{path} is used as a module, but is not one")
         return node
 
-    def _arguments(
-        self, args: tuple[object, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def _arguments(self, args: tuple[object, ...], kwargs: Kwargs) -> tuple[tuple[Any, ...], Kwargs]:
         """Returns arguments as an expression has them: arrays become constants."""
 
         def taken(leaf: object) -> Any:

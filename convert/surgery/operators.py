@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from tmconvert.ir.types import AnyCallable, Kwargs
 from tmconvert.surgery.active import current, required
 
 if TYPE_CHECKING:
     from tmconvert.ir.node import ModuleNode
 
 
-def _operator(name: str) -> Callable[..., Any]:
+def _operator(name: str) -> AnyCallable:
     def operator(self: object, *others: object) -> Any:
         return required(f"the operator {name} of a node").call_method(name, self, *others)
 
@@ -45,7 +45,7 @@ class TensorOperators:
     __neg__, __pos__, __abs__, __invert__ = map(_operator, ("__neg__", "__pos__", "__abs__", "__invert__"))
     __getitem__ = _operator("__getitem__")
 
-    def __getattr__(self, name: str) -> Callable[..., Any]:
+    def __getattr__(self, name: str) -> AnyCallable:
         """Returns a method of tensors that records itself."""
         insertion = None if name.startswith("_") else current()
         if insertion is None or not insertion.knows_method(name):
@@ -54,11 +54,7 @@ class TensorOperators:
 
     @classmethod
     def __torch_function__(
-        cls,
-        function: Callable[..., Any],
-        types: object,
-        args: tuple[object, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        cls, function: AnyCallable, types: object, args: tuple[object, ...] = (), kwargs: Kwargs | None = None
     ) -> Any:
         """Records a function of torch that is called with nodes."""
         name = getattr(function, "__name__", "function")

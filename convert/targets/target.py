@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.ir import InternalGraph, TracedModule
+from tmconvert.ir.types import NamedArrays
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.lower import Lowering, lower
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
@@ -310,16 +311,14 @@ class Target(ABC):
         """Whether the runtime's kernels may accumulate products of integers incorrectly on this processor."""
         return False
 
-    def prepared_run(
-        self, path: Path, threads: int, inputs: Mapping[str, np.ndarray]
-    ) -> Callable[[], object]:
+    def prepared_run(self, path: Path, threads: int, inputs: NamedArrays) -> Callable[[], object]:
         """Loads the file at ``path`` in its runtime, with the runtime's default options, and returns a
         function that runs it on ``inputs``, which are in the order, and of the types, of the file. It works
         in this process, which a runtime may end.
         """
         raise self._unreadable("timed", path)
 
-    def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
+    def values(self, path: Path, inputs: NamedArrays, names: Sequence[str]) -> list[np.ndarray]:
         """Returns tensors of the file at ``path`` as its runtime computes them, operator by operator.
 
         ``inputs`` are by the names, and of the types, of the file. Raises VerificationError TM4002, TM4003.

@@ -50,6 +50,9 @@ class TensorInfo(NamedTuple):
         }
 
 
+TensorInfos = Sequence[TensorInfo]
+
+
 @dataclass
 class WrittenLayer:
     """An operator of the file; its constants are among its inputs, Caffe's blobs under generated names."""

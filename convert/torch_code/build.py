@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import linecache
-from collections.abc import Mapping
 from functools import lru_cache, partialmethod
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy as np
 
 from tmconvert.errors import LoadError
 from tmconvert.ir import TracedModule
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.torch_code.class_source import Code, generate
 from tmconvert.torch_code.prepare import DynamicShapes
 
@@ -23,7 +22,7 @@ _numbers = itertools.count()
 
 
 def torch_module(
-    module: TracedModule, catalogue: Mapping[str, Op], dynamic_shapes: DynamicShapes | None = None
+    module: TracedModule, catalogue: Ops, dynamic_shapes: DynamicShapes | None = None
 ) -> torch.nn.Module:
     """Returns the model as a module of PyTorch, in evaluation mode.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tmconvert.errors import TmconvertError, UsageError
@@ -10,9 +10,10 @@ from tmconvert.errors.suggestions import no_such_name
 from tmconvert.errors.values import shown_value
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.tree import leaves
+from tmconvert.ir.types import AnyCallable
 from tmconvert.passes.rewriting import emitter_before
 from tmconvert.symbolics.custom import raised_at
-from tmconvert.symbolics.op import Attribute, Op
+from tmconvert.symbolics.op import Attribute, Op, Ops
 from tmconvert.transform.catalogue_calls import CatalogueCalls
 from tmconvert.transform.normal_form import transformed
 from tmconvert.transform.pattern import parameter_names
@@ -20,9 +21,7 @@ from tmconvert.transform.pattern import parameter_names
 MADE_BY = "decompose"
 
 
-def decompose_model(
-    module: TracedModule, table: Mapping[str, Callable[..., Any]], catalogue: Mapping[str, Op]
-) -> TracedModule:
+def decompose_model(module: TracedModule, table: Mapping[str, AnyCallable], catalogue: Ops) -> TracedModule:
     """Returns the model in ATen-style ops, with the ops of ``table`` replaced by what its functions compute.
 
     Raises UsageError TM6050 for an unknown op, TM6052 for a function that fails, TM6054 for one whose results
@@ -42,9 +41,7 @@ def decompose_model(
     return transformed(module, catalogue, work, keeps_outputs=False)
 
 
-def _replace(
-    graph: InternalGraph, call: CallFunction, function: Callable[..., Any], catalogue: Mapping[str, Op]
-) -> None:
+def _replace(graph: InternalGraph, call: CallFunction, function: AnyCallable, catalogue: Ops) -> None:
     arguments = _arguments(call, function, catalogue[call.function])
     try:
         with CatalogueCalls(emitter_before(call, catalogue, MADE_BY)) as g:
@@ -82,7 +79,7 @@ def _replace(
             graph.rename(new, name)
 
 
-def _arguments(call: CallFunction, function: Callable[..., Any], op: Op) -> list[Any]:
+def _arguments(call: CallFunction, function: AnyCallable, op: Op) -> list[Any]:
     """Returns the arguments that a function takes after ``g``; attributes that it lacks are the defaults."""
     values = op.by_name(call.args, call.kwargs)
     taken = parameter_names(function)[1:]

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-import numpy as np
-
 from tmconvert.calibration.module import as_module
 from tmconvert.frontends.aten.vocabulary import VOCABULARY
 from tmconvert.ir import TracedModule
 from tmconvert.ir.parser import parse_graph
 from tmconvert.ir.text import graph_constants
+from tmconvert.ir.types import NamedArrays
 from tmconvert.ir.verifier import verify_graph
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.transform.normal_form import normal_form, take_example
 
 TEXT = "text"  # the file of lines that have no location
 
 
-def parse_model(
-    text: str, weights: TracedModule | Mapping[str, np.ndarray] | None, catalogue: Mapping[str, Op]
-) -> TracedModule:
+def parse_model(text: str, weights: TracedModule | NamedArrays | None, catalogue: Ops) -> TracedModule:
     """Reads the text form of a model whose weights are those of another one, or arrays by digest.
 
     Raises LoadError TM1101, GraphError for a graph with inconsistent types.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.text import describe
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.unsupported import grouped
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 
 Work = Callable[[InternalGraph], None]
 
@@ -41,7 +41,7 @@ def is_normalized(module: TracedModule) -> bool:
     return module.vocabulary is not None and module.vocabulary.identifier == IDENTIFIER
 
 
-def normal_form(module: TracedModule, catalogue: Mapping[str, Op]) -> InternalGraph:
+def normal_form(module: TracedModule, catalogue: Ops) -> InternalGraph:
     """Returns a new graph of ATen-style ops that computes what a model does, at the sizes of its example.
 
     Raises UnsupportedError TM2003 for unsupported calls.
@@ -66,9 +66,7 @@ def eliminate_dead_code(graph: InternalGraph) -> None:
     EliminateDeadCode().run(graph)
 
 
-def transformed(
-    module: TracedModule, catalogue: Mapping[str, Op], work: Work, *, keeps_outputs: bool
-) -> TracedModule:
+def transformed(module: TracedModule, catalogue: Ops, work: Work, *, keeps_outputs: bool) -> TracedModule:
     """Returns a model in ATen-style ops with the graph of ``module`` after ``work``.
 
     Sizes stay dynamic if no constant depends on them; notes list the others. With ``keeps_outputs`` the

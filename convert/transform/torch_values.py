@@ -10,6 +10,7 @@ from tmconvert.frontends.torch.names import name_of
 from tmconvert.ir import CallFunction, CallMethod, Expr, Node
 from tmconvert.ir.expr import short_label
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.types import Kwargs
 
 # the method that tracing records for an operator
 _OPERATORS = {
@@ -39,11 +40,7 @@ class TorchValue:
 
     @classmethod
     def __torch_function__(
-        cls,
-        function: object,
-        types: object,
-        args: tuple[object, ...] = (),
-        kwargs: dict[str, Any] | None = None,
+        cls, function: object, types: object, args: tuple[object, ...] = (), kwargs: Kwargs | None = None
     ) -> Any:
         calls = next(leaf._calls for leaf in leaves((args, kwargs or {})) if isinstance(leaf, TorchValue))
         name = name_of(function)
@@ -74,9 +71,7 @@ def called_with_torch_values(function: Callable[..., Any], calls: Calls, nodes: 
     return map_leaves(_node, function(*values))
 
 
-def _recorded(
-    calls: Calls, name: str, args: tuple[object, ...], kwargs: dict[str, Any], *, is_method: bool
-) -> Any:
+def _recorded(calls: Calls, name: str, args: tuple[object, ...], kwargs: Kwargs, *, is_method: bool) -> Any:
     args, kwargs = map_leaves(_node, (tuple(args), kwargs))
     call = (
         CallMethod(name, args, kwargs)

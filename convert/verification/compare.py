@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tmconvert.errors import VerificationError
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import Arrays, TensorType
 
 # The largest max|a - b| / max|b| that passes; integers and booleans must be equal.
 TOLERANCES: dict[str, float] = {
@@ -59,19 +59,13 @@ class Comparison(NamedTuple):
         return f"output {self.output} differs by {self.max_error:.1e}, more than {self.tolerance:.0e}"
 
 
-def compare(
-    actual: Sequence[np.ndarray], expected: Sequence[np.ndarray], names: Sequence[str]
-) -> list[Comparison]:
+def compare(actual: Arrays, expected: Arrays, names: Sequence[str]) -> list[Comparison]:
     """Returns one Comparison per output."""
     return [_compare(a, b, name) for a, b, name in zip(actual, expected, names, strict=True)]
 
 
 def check(
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
-    names: Sequence[str],
-    *,
-    tolerances: Sequence[float] | None = None,
+    actual: Arrays, expected: Arrays, names: Sequence[str], *, tolerances: Sequence[float] | None = None
 ) -> list[Comparison]:
     """Returns the comparisons; each must be within its tolerance (by default that of its dtype).
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-import numpy as np
-
 from tmconvert.errors import VerificationError
+from tmconvert.ir.types import NamedArrays
 
 
 def check_edges(
-    inputs: Mapping[str, np.ndarray],
+    inputs: NamedArrays,
     outputs: Sequence[str],
     of_file: Mapping[str, Sequence[object] | None],
     outputs_of_file: Sequence[str],

@@ -11,6 +11,7 @@ from tmconvert.conversion.io_overrides import NO_OVERRIDES, IoOverrides, bind_mo
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph, TensorNode, TracedModule
 from tmconvert.ir.symbolic.journal import SizesSpecialized
+from tmconvert.ir.types import Arrays
 from tmconvert.passes.unsupported import unsupported_error
 from tmconvert.symbolics.op import Op
 from tmconvert.targets.recognize import target_of_file
@@ -26,7 +27,7 @@ from tmconvert.verification.verify import REFUSED, Verification
 def verify_file(
     module: TracedModule,
     path: Path,
-    inputs: Sequence[np.ndarray] | None,
+    inputs: Arrays | None,
     catalogue: Mapping[str, Op],
     overrides: IoOverrides = NO_OVERRIDES,
     *,
@@ -54,9 +55,7 @@ def verify_file(
     paths = target.model_files(path)
     _check_sizes(target.stored_input_shapes(path), reference)
 
-    def compared(
-        given: Sequence[np.ndarray], expected: Sequence[np.ndarray], *, is_second: bool = False
-    ) -> list[Comparison]:
+    def compared(given: Arrays, expected: Arrays, *, is_second: bool = False) -> list[Comparison]:
         arrays = reference.stored_inputs(given)
         stored = dict(zip([node.name for node in normalized.graph.inputs], arrays, strict=True))
         shapes = [node.type.shape for node in normalized.graph.outputs if isinstance(node, TensorNode)]
@@ -123,8 +122,8 @@ def _runtime(target: Target, path: Path) -> Runtime:
 
 
 def _other_cases(
-    reference: Reference, arrays: list[Sequence[np.ndarray]], names: Sequence[str]
-) -> Iterator[tuple[Sequence[np.ndarray], Sequence[np.ndarray], bool]]:
+    reference: Reference, arrays: list[Arrays], names: Sequence[str]
+) -> Iterator[tuple[Arrays, Arrays, bool]]:
     """Yields inputs and outputs besides the first, and whether they show what an output depends on.
 
     ``arrays`` are the outputs so far.

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import example, example_count
+from tmconvert.ir.types import Arrays
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import (
@@ -53,7 +54,7 @@ def drawn_inputs(graph: InternalGraph, catalogue: Catalogue, seed: int = 0) -> l
     return arrays
 
 
-def within_ranges(graph: InternalGraph, given: Sequence[np.ndarray] = ()) -> list[np.ndarray]:
+def within_ranges(graph: InternalGraph, given: Arrays = ()) -> list[np.ndarray]:
     """Returns random inputs, uniform over the quantized range where an input has one, else ``given`` ones.
 
     By default those are standard normal.
@@ -69,9 +70,7 @@ def within_ranges(graph: InternalGraph, given: Sequence[np.ndarray] = ()) -> lis
     return arrays
 
 
-def extreme_inputs(
-    given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Catalogue
-) -> list[np.ndarray]:
+def extreme_inputs(given: Arrays, graph: InternalGraph, catalogue: Catalogue) -> list[np.ndarray]:
     """Returns inputs that reach what usual ones do not.
 
     Floats are of large magnitude and both signs, so that clamps act at both ends; integers of up to 16 bits
@@ -138,7 +137,7 @@ def all_indices(graph: InternalGraph, catalogue: Catalogue, most: int) -> Iterat
         yield arrays
 
 
-def inputs_like(given: Sequence[np.ndarray], graph: InternalGraph, catalogue: Catalogue) -> list[np.ndarray]:
+def inputs_like(given: Arrays, graph: InternalGraph, catalogue: Catalogue) -> list[np.ndarray]:
     """Returns variations of the given inputs: floats permuted and negated, or random if they are constant;
     new random indices; other integers and bools resampled.
     """

@@ -17,7 +17,7 @@ from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.lowering.origins import Role
 from tmconvert.passes.patterns.matching import integer_weights
 from tmconvert.symbolics.layouts import NHWC_TO_NCHW
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import BoundedByOther, Clamp
 from tmconvert.verification.integer_rules import IntegerRules
@@ -62,11 +62,7 @@ class Layer:
 
 
 def layers(
-    graph: InternalGraph,
-    catalogue: Mapping[str, Op],
-    tensors: Tensors,
-    inputs: list[np.ndarray],
-    rules: IntegerRules,
+    graph: InternalGraph, catalogue: Ops, tensors: Tensors, inputs: list[np.ndarray], rules: IntegerRules
 ) -> Iterator[Layer]:
     """Yields the results of calls that are tensors of the file, in the order of the graph.
 
@@ -117,9 +113,7 @@ def layers(
                 yield _layer(node, expr, tensors, one, other, slack)
 
 
-def _computed_at(
-    expr: CallFunction, catalogue: Mapping[str, Op], arguments: list[Any], sizes: dict[str, int]
-) -> Any:
+def _computed_at(expr: CallFunction, catalogue: Ops, arguments: list[Any], sizes: dict[str, int]) -> Any:
     """Returns the results of a call at sizes that the data decide, and records those of its results."""
     op = catalogue[expr.function]
     result = op.evaluate(arguments, substituted(expr.kwargs, sizes) if sizes else expr.kwargs)

@@ -22,6 +22,7 @@ import numpy as np
 
 from tmconvert.errors import VerificationError
 from tmconvert.ir.expr import CallFunction
+from tmconvert.ir.types import NamedArrays, Paths, Shapes
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.symbolics.registry import trait_of
@@ -68,7 +69,7 @@ def random_operators(graph: TargetGraph) -> list[Drawn]:
 class FedRuntime:
     """Runs a copy of a file in which random operators are inputs; ``numbers`` are fed there, by stream."""
 
-    def __init__(self, runtime: Runtime, paths: Sequence[Path], drawn: Sequence[Drawn]) -> None:
+    def __init__(self, runtime: Runtime, paths: Paths, drawn: Sequence[Drawn]) -> None:
         self.runtime, self.paths, self.drawn = runtime, paths, drawn
         self.name = runtime.name
         self.numbers: Mapping[int, np.ndarray] = {}
@@ -82,12 +83,7 @@ class FedRuntime:
         self.numbers = reference.drawn(inputs)
 
     def run(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
+        self, paths: Paths, inputs: NamedArrays, outputs: Sequence[str], *, shapes: Shapes | None = None
     ) -> list[np.ndarray]:
         fed = {each.value.name: self.numbers[each.stream] for each in self.drawn}
         return self.runtime.run(self.paths, {**inputs, **fed}, outputs, shapes=shapes)
@@ -95,7 +91,7 @@ class FedRuntime:
 
 @contextmanager
 def fed_runtime(
-    runtime: Runtime, paths: Sequence[Path], graph: TargetGraph, drawn: Sequence[Drawn]
+    runtime: Runtime, paths: Paths, graph: TargetGraph, drawn: Sequence[Drawn]
 ) -> Iterator[FedRuntime]:
     """Writes the copy of a file in which random operators are inputs, for as long as the context lasts."""
     operators = [each.operator for each in drawn]
@@ -111,7 +107,7 @@ def fed_runtime(
 
 
 @contextmanager
-def _copies(graph: TargetGraph, paths: Sequence[Path]) -> Iterator[list[Path]]:
+def _copies(graph: TargetGraph, paths: Paths) -> Iterator[list[Path]]:
     with temporary_folder() as folder:
         files = [folder / path.name for path in paths]
         first, *others = files
@@ -125,11 +121,7 @@ def _copies(graph: TargetGraph, paths: Sequence[Path]) -> Iterator[list[Path]]:
 
 
 def check_distribution(
-    runtime: Runtime,
-    paths: Sequence[Path],
-    graph: TargetGraph,
-    drawn: Sequence[Drawn],
-    inputs: Mapping[str, np.ndarray],
+    runtime: Runtime, paths: Paths, graph: TargetGraph, drawn: Sequence[Drawn], inputs: NamedArrays
 ) -> str:
     """Tests the numbers that the file at ``paths`` draws for ``inputs``; returns what was tested, as text.
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tmconvert.ir.fake_quant import quantize
-from tmconvert.ir.types import QParams
+from tmconvert.ir.types import Paths, QParams
 from tmconvert.targets.registry import runtime_for, target_named
 
 if TYPE_CHECKING:
@@ -19,7 +17,7 @@ if TYPE_CHECKING:
 Arrays = dict[str, np.ndarray]
 
 
-def stored_inputs(paths: Sequence[Path], graph: TargetGraph, references: References) -> Arrays:
+def stored_inputs(paths: Paths, graph: TargetGraph, references: References) -> Arrays:
     """Returns the inputs of the first case by name, in the layout and the type of the file."""
     reference = references.references[0]
     given, _ = reference.case(references.inputs)
@@ -33,7 +31,7 @@ def stored_inputs(paths: Sequence[Path], graph: TargetGraph, references: Referen
 
 
 def recorded_case(
-    paths: Sequence[Path], graph: TargetGraph, references: References, *, is_integer: bool
+    paths: Paths, graph: TargetGraph, references: References, *, is_integer: bool
 ) -> tuple[Arrays, Arrays]:
     """Returns inputs and the outputs that the source computes for them.
 

@@ -20,6 +20,7 @@ from tmconvert.ir.symbolic.data_dependent import bound
 from tmconvert.ir.symbolic.dims import example_count, substituted
 from tmconvert.ir.traced_module import Example, Original
 from tmconvert.ir.tree import leaves
+from tmconvert.ir.types import Arrays
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, NHWC_TO_NCHW
 from tmconvert.symbolics.op import Op
 from tmconvert.verification.compare import example_inputs, max_error, scale_of
@@ -112,7 +113,7 @@ class Reference:
         types = [node.type for node in (*self.graph.inputs, *nodes) if isinstance(node, TensorNode)]
         return sum(example_count(type_.shape) * type_.dtype.itemsize for type_ in types)
 
-    def lacks(self, inputs: Sequence[np.ndarray] | None) -> str:
+    def lacks(self, inputs: Arrays | None) -> str:
         """Returns why the outputs of ``case`` cannot be computed: an op without a kernel; empty where they
         can.
         """
@@ -123,7 +124,7 @@ class Reference:
         names = sorted({op.name for op in ops if op.kernel is None})
         return f"{', '.join(names)} has no reference kernel (register_symbolic's reference=)" if names else ""
 
-    def case(self, inputs: Sequence[np.ndarray] | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def case(self, inputs: Arrays | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Returns inputs and expected outputs: the example if it fits and no inputs are given.
 
         Of a quantized model the example has what came of rounding, which the graph does not do, and an edited
@@ -190,7 +191,7 @@ class Reference:
                 yield found
 
     def cases_for(
-        self, cases: Sequence[Sequence[np.ndarray]], names: Sequence[str]
+        self, cases: Sequence[Arrays], names: Sequence[str]
     ) -> Iterator[tuple[list[np.ndarray], list[np.ndarray]]]:
         """Returns test cases in which outputs vary that are constant, NaN or empty in all of ``cases``; at
         most a few.
@@ -235,7 +236,7 @@ class Reference:
     def has_example(self) -> bool:
         return self.example is not None and self._fits(self.example)
 
-    def expected(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def expected(self, inputs: Arrays) -> list[np.ndarray]:
         """Returns the outputs that are expected of a file: those of the original, where it can be run."""
         self.computed_by, self.refusal = self.reading, self.doubt
         if self.original is None or self.is_random or self.is_quantized():
@@ -250,7 +251,7 @@ class Reference:
             raise ValueError(self.refusal)
         return self.run(inputs)
 
-    def of_source(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray] | None:
+    def of_source(self, inputs: Arrays) -> list[np.ndarray] | None:
         """Returns what the source computes in integers, as real numbers: its file in its runtime, or the
         recorded outputs. None where neither is available; ``refusal`` states why.
         """
@@ -267,7 +268,7 @@ class Reference:
             return None
         return list(example.outputs)
 
-    def noise(self, inputs: Sequence[np.ndarray], numbers: Sequence[int]) -> list[float]:
+    def noise(self, inputs: Arrays, numbers: Sequence[int]) -> list[float]:
         """Returns for each float output how much rounding inside the model changes an element at most.
 
         It is measured. It is 0 if a coarser rounding does not increase the change, which is then due to a
@@ -288,7 +289,7 @@ class Reference:
                 break
         return found
 
-    def kernel_errors(self, inputs: Sequence[np.ndarray], numbers: Sequence[int]) -> list[float]:
+    def kernel_errors(self, inputs: Arrays, numbers: Sequence[int]) -> list[float]:
         """Returns for each float output how much kernels with ``AbsoluteAccuracy`` change an element at most.
 
         It is measured, and 0 for a model without such kernels.
@@ -305,14 +306,14 @@ class Reference:
             ]
         return [float(np.max(each, initial=0)) for each in apart]
 
-    def decided(self, inputs: Sequence[np.ndarray], number: int) -> np.ndarray:
+    def decided(self, inputs: Arrays, number: int) -> np.ndarray:
         """Returns which elements of an output are equal in runs with random rounding."""
         from tmconvert.verification.rounding import COARSE
 
         first, *others = (self._shaken(inputs, seed, COARSE)[number] for seed in range(_RUNS))
         return np.all([np.equal(each, first) for each in others], axis=0)
 
-    def _distances(self, inputs: Sequence[np.ndarray], units: int) -> Iterator[list[float]]:
+    def _distances(self, inputs: Arrays, units: int) -> Iterator[list[float]]:
         """Yields the spread of each output's elements over runs with random rounding, after each run."""
         first = self._shaken(inputs, 0, units)
         found = [0.0] * len(first)
@@ -326,7 +327,7 @@ class Reference:
                     found[number] = max(found[number], float(np.max(apart, initial=0)))
             yield found
 
-    def own_errors(self, inputs: Sequence[np.ndarray]) -> list[float]:
+    def own_errors(self, inputs: Arrays) -> list[float]:
         """Returns how far each output's elements in float32 are off float64 at most, 0 where unknown."""
         from tmconvert.verification.rounding import Wide
 
@@ -334,7 +335,7 @@ class Reference:
         errors = _errors(wide, self._plain(inputs))
         return [each if np.isfinite(each) else 0.0 for each in errors]
 
-    def rounded_runs(self, inputs: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    def rounded_runs(self, inputs: Arrays) -> Iterator[list[np.ndarray]]:
         """Yields the outputs as they are, and then with random rounding, several times.
 
         Equal elements that are ranked get any order.
@@ -346,21 +347,21 @@ class Reference:
         for seed in range(_RUNS):
             yield self._shaken(inputs, seed, 1)
 
-    def _plain(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def _plain(self, inputs: Arrays) -> list[np.ndarray]:
         """Returns the outputs of what runs with other rounding, as it is: the expected ones may be others."""
         is_theirs = self.original is not None and not (self.is_random or self.is_quantized())
         has_other = is_theirs and self._of_original(inputs, 0, 0) is not None
         made = self.original.run(inputs) if has_other and self.original is not None else None
         return self.run(inputs) if made is None else made
 
-    def _shaken(self, inputs: Sequence[np.ndarray], seed: int, units: int) -> list[np.ndarray]:
+    def _shaken(self, inputs: Arrays, seed: int, units: int) -> list[np.ndarray]:
         """Returns the outputs of a run with random rounding: of the source itself, where it can do that."""
         from tmconvert.verification.rounding import Shaken
 
         made = self._of_original(inputs, seed, units)
         return self.run(inputs, Shaken(self.catalogue, seed, units)) if made is None else made
 
-    def _of_original(self, inputs: Sequence[np.ndarray], seed: int, units: int) -> list[np.ndarray] | None:
+    def _of_original(self, inputs: Arrays, seed: int, units: int) -> list[np.ndarray] | None:
         if self.original is None or self.is_random or self.is_quantized():
             return None
         made = self.original.run_rounded(inputs, seed, units)
@@ -384,7 +385,7 @@ class Reference:
         count = len(self.graph.outputs)
         return given == self.input_types and (example.outputs is None or len(example.outputs) == count)
 
-    def operand(self, call: Expr, inputs: Sequence[np.ndarray]) -> np.ndarray:
+    def operand(self, call: Expr, inputs: Arrays) -> np.ndarray:
         """Returns the first operand of a call in a run on these inputs."""
         found: list[np.ndarray] = []
         self.run(inputs, watch=lambda expr, args: found.append(args[0]) if expr is call else None)
@@ -392,7 +393,7 @@ class Reference:
 
     def run(
         self,
-        inputs: Sequence[np.ndarray],
+        inputs: Arrays,
         shaken: Shaken | None = None,
         watch: Callable[[Expr, tuple[Any, ...]], None] | None = None,
         rounding: Rounding | None = None,
@@ -427,27 +428,27 @@ class Reference:
         pairs = zip(leaves(self.graph.result), leaves(result), strict=True)
         return [np.asarray(value) for node, value in pairs if isinstance(node, TensorNode)]
 
-    def drawn(self, inputs: Sequence[np.ndarray]) -> Mapping[int, np.ndarray]:
+    def drawn(self, inputs: Arrays) -> Mapping[int, np.ndarray]:
         """Returns the random numbers of a run on these inputs, by stream; other inputs have other numbers."""
         seed = _seed_of(inputs)
         if seed not in self._drawn:
             self.run(inputs)
         return self._drawn[seed]
 
-    def stored_inputs(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def stored_inputs(self, inputs: Arrays) -> list[np.ndarray]:
         """Converts inputs to the layout of the file."""
         return _permuted(inputs, self.nhwc_inputs, NCHW_TO_NHWC)
 
-    def stored_outputs(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def stored_outputs(self, outputs: Arrays) -> list[np.ndarray]:
         """Converts outputs of the source to the layout of the file."""
         return _permuted(outputs, self.nhwc_outputs, NCHW_TO_NHWC)
 
-    def source_outputs(self, outputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+    def source_outputs(self, outputs: Arrays) -> list[np.ndarray]:
         """Converts outputs of the file to the layout of the source."""
         return _permuted(outputs, self.nhwc_outputs, NHWC_TO_NCHW)
 
 
-def are_equal(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
+def are_equal(ones: Arrays, others: Arrays) -> bool:
     """Whether two runs gave the same, bit for bit."""
     return len(ones) == len(others) and all(
         np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
@@ -463,7 +464,7 @@ def _with_rounding(expr: Expr, result: Any, rounding: Rounding) -> Any:
     return result
 
 
-def _errors(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> list[float]:
+def _errors(ones: Arrays, others: Arrays) -> list[float]:
     pairs = zip(ones, others, strict=True)
     return [
         max_error(one, other) * scale_of(other) if one.shape == other.shape else np.inf
@@ -471,20 +472,18 @@ def _errors(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> list[fl
     ]
 
 
-def _seed_of(inputs: Sequence[np.ndarray]) -> int:
+def _seed_of(inputs: Arrays) -> int:
     return functools.reduce(lambda seed, array: zlib.crc32(array.tobytes(), seed), inputs, 0)
 
 
-def _permuted(
-    arrays: Sequence[np.ndarray], flags: Sequence[bool], order: tuple[int, ...]
-) -> list[np.ndarray]:
+def _permuted(arrays: Arrays, flags: Sequence[bool], order: tuple[int, ...]) -> list[np.ndarray]:
     return [
         np.ascontiguousarray(array.transpose(order)) if flag and array.ndim == len(order) else array
         for array, flag in zip(arrays, flags, strict=True)
     ]
 
 
-def matching_inputs(inputs: Sequence[np.ndarray], types: Sequence[TensorType]) -> list[np.ndarray]:
+def matching_inputs(inputs: Arrays, types: Sequence[TensorType]) -> list[np.ndarray]:
     """Returns the inputs, after checks against the model's types."""
     if len(inputs) != len(types):
         raise UsageError("TM6003", f"the model takes {len(types)} inputs, got {len(inputs)}")

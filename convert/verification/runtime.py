@@ -9,14 +9,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
-from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
 from tmconvert.errors import RuntimeTooOld, UnknownOperator, VerificationError
+from tmconvert.ir.types import NamedArrays, Paths, Shapes
 
 is_apart = False  # whether this is the process of a worker
 
@@ -58,12 +58,7 @@ class Runtime(Protocol):
     def version(self) -> str: ...
 
     def run(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
+        self, paths: Paths, inputs: NamedArrays, outputs: Sequence[str], *, shapes: Shapes | None = None
     ) -> list[np.ndarray]:
         """Returns the arrays of ``outputs``, in that order.
 
@@ -115,11 +110,7 @@ class IsolatedRuntime:
         raise NotImplementedError
 
     def run_here(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        shapes: Sequence[Sequence[int]] | None,
+        self, paths: Paths, inputs: NamedArrays, outputs: Sequence[str], shapes: Shapes | None
     ) -> list[np.ndarray]:
         raise NotImplementedError
 
@@ -136,12 +127,7 @@ class IsolatedRuntime:
             return self.version_here
 
     def run(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
+        self, paths: Paths, inputs: NamedArrays, outputs: Sequence[str], *, shapes: Shapes | None = None
     ) -> list[np.ndarray]:
         from tmconvert.verification.processes import worker
 
@@ -170,12 +156,7 @@ class FirstToTakeIt:
         return self._runtimes[0].version
 
     def run(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
+        self, paths: Paths, inputs: NamedArrays, outputs: Sequence[str], *, shapes: Shapes | None = None
     ) -> list[np.ndarray]:
         while len(self._runtimes) > 1:
             try:

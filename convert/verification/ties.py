@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tmconvert.ir import CallFunction, TensorNode
+from tmconvert.ir.types import Arrays
 from tmconvert.symbolics.registry import has_trait
 from tmconvert.symbolics.traits import RanksElements, SameElements
 from tmconvert.verification.compare import TOLERANCES, Comparison
@@ -16,11 +17,7 @@ _EQUAL = 1e-5  # of the largest: what rounding may put in either order
 
 
 def with_equal_elements(
-    reference: Reference,
-    inputs: Sequence[np.ndarray],
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
-    comparisons: Sequence[Comparison],
+    reference: Reference, inputs: Arrays, actual: Arrays, expected: Arrays, comparisons: Sequence[Comparison]
 ) -> list[np.ndarray]:
     """Returns ``actual`` with the elements of ``expected`` where only the order of ties differs."""
     made = list(actual)
@@ -32,12 +29,7 @@ def with_equal_elements(
 
 
 def _picked_alike(
-    reference: Reference,
-    inputs: Sequence[np.ndarray],
-    number: int,
-    actual: np.ndarray,
-    expected: np.ndarray,
-    equal: float,
+    reference: Reference, inputs: Arrays, number: int, actual: np.ndarray, expected: np.ndarray, equal: float
 ) -> np.ndarray:
     """Returns the expected indices where the file's indices select equal elements, but for ``equal``."""
     call = _selection(reference.graph.outputs[number])
@@ -84,7 +76,7 @@ def _selection(node: object) -> CallFunction | None:
 
 
 def _rows_in_order(
-    actual: list[np.ndarray], expected: Sequence[np.ndarray], comparisons: Sequence[Comparison]
+    actual: list[np.ndarray], expected: Arrays, comparisons: Sequence[Comparison]
 ) -> list[np.ndarray]:
     """Sorts rows with equal scores, such as boxes, like in ``expected``.
 

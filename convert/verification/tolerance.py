@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tmconvert.ir.types import Arrays
 from tmconvert.verification.compare import Comparison, compare, refuse_wrong, scale_of, with_coarser
 from tmconvert.verification.reference import Reference
 
@@ -19,9 +20,9 @@ LOOSEST = 1e-2  # of the largest element: by how much an output may differ in a 
 
 def comparisons_of(
     reference: Reference,
-    inputs: Sequence[np.ndarray],
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
+    inputs: Arrays,
+    actual: Arrays,
+    expected: Arrays,
     names: Sequence[str],
     *,
     is_drawn: bool = False,
@@ -45,9 +46,9 @@ def comparisons_of(
 
 def compare_within_limits(
     reference: Reference,
-    inputs: Sequence[np.ndarray],
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
+    inputs: Arrays,
+    actual: Arrays,
+    expected: Arrays,
     names: Sequence[str],
     *,
     is_drawn: bool = False,
@@ -97,11 +98,7 @@ def _margin(comparison: Comparison, is_drawn: bool, is_second: bool) -> float:
 
 
 def _with_undecided_integers(
-    reference: Reference,
-    inputs: Sequence[np.ndarray],
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
-    comparisons: Sequence[Comparison],
+    reference: Reference, inputs: Arrays, actual: Arrays, expected: Arrays, comparisons: Sequence[Comparison]
 ) -> list[np.ndarray]:
     """Replaces integers of ``actual`` that depend on rounding in the reference by those of ``expected``."""
     made = list(actual)
@@ -117,10 +114,7 @@ def _with_undecided_integers(
 
 
 def _but_for_own_error(
-    reference: Reference,
-    inputs: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
-    comparisons: list[Comparison],
+    reference: Reference, inputs: Arrays, expected: Arrays, comparisons: list[Comparison]
 ) -> list[Comparison]:
     """Accepts outputs that differ by a few times what the source's own rounding to float32 costs them."""
     if not any(_is_measured(*pair) for pair in zip(comparisons, expected, strict=True)):
@@ -144,11 +138,7 @@ def _is_measured(each: Comparison, expected: np.ndarray) -> bool:
 
 
 def _but_for_kernels(
-    reference: Reference,
-    inputs: Sequence[np.ndarray],
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
-    comparisons: list[Comparison],
+    reference: Reference, inputs: Arrays, actual: Arrays, expected: Arrays, comparisons: list[Comparison]
 ) -> list[Comparison]:
     """Accepts outputs that differ by no more than the absolute accuracy of some kernels changes them.
 
@@ -169,9 +159,9 @@ def _but_for_kernels(
 
 def _but_for_rounding(
     reference: Reference,
-    inputs: Sequence[np.ndarray],
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
+    inputs: Arrays,
+    actual: Arrays,
+    expected: Arrays,
     comparisons: list[Comparison],
     margins: Sequence[float],
 ) -> list[Comparison]:
@@ -195,9 +185,9 @@ def _but_for_rounding(
 
 
 def _changes(
-    measure: Callable[[Sequence[np.ndarray], Sequence[int]], list[float]],
-    inputs: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
+    measure: Callable[[Arrays, Sequence[int]], list[float]],
+    inputs: Arrays,
+    expected: Arrays,
     comparisons: Sequence[Comparison],
 ) -> dict[int, float]:
     """Returns how much ``measure`` changes each float output that differs by a finite error, by number."""

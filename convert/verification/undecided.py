@@ -6,10 +6,9 @@ choice. It explains neither an empty output, nor a constant, nor NaN, unless the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
+from tmconvert.ir.types import Arrays
 from tmconvert.verification.compare import Comparison, max_error, scale_of
 from tmconvert.verification.reference import Reference
 
@@ -17,11 +16,7 @@ FAR = 4.0  # times what rounding moves an output, it may differ without being wr
 
 
 def with_undecided(
-    reference: Reference,
-    inputs: Sequence[np.ndarray],
-    actual: Sequence[np.ndarray],
-    expected: Sequence[np.ndarray],
-    comparisons: list[Comparison],
+    reference: Reference, inputs: Arrays, actual: Arrays, expected: Arrays, comparisons: list[Comparison]
 ) -> list[Comparison]:
     """Returns the comparisons, with ``is_undecided`` for outputs that differ as the source's own do."""
     found, runs = list(comparisons), list[list[np.ndarray]]()
@@ -40,9 +35,7 @@ def with_undecided(
     return found
 
 
-def _is_explained(
-    comparison: Comparison, actual: np.ndarray, expected: np.ndarray, runs: Sequence[np.ndarray]
-) -> bool:
+def _is_explained(comparison: Comparison, actual: np.ndarray, expected: np.ndarray, runs: Arrays) -> bool:
     """Whether the output may be one of the source, of which ``runs`` are as many with other rounding; the
     last of them is new.
     """
@@ -67,7 +60,7 @@ def _is_near(count: int, wanted: int, plain: int, *others: int) -> bool:
     return abs(count - wanted) <= FAR * moved and wanted <= 2 * count <= 4 * wanted
 
 
-def _is_vacuous(actual: np.ndarray, expected: np.ndarray, runs: Sequence[np.ndarray]) -> bool:
+def _is_vacuous(actual: np.ndarray, expected: np.ndarray, runs: Arrays) -> bool:
     """Whether the output has no finite element, or equal floats, where the source's always have others."""
     finite = [each[np.isfinite(each)] for each in (actual, expected, *runs)]
     if not finite[0].size:
@@ -76,7 +69,7 @@ def _is_vacuous(actual: np.ndarray, expected: np.ndarray, runs: Sequence[np.ndar
     return actual.dtype.kind == "f" and is_equal[0] and not any(is_equal[1:])
 
 
-def _is_within(actual: np.ndarray, runs: Sequence[np.ndarray]) -> bool:
+def _is_within(actual: np.ndarray, runs: Arrays) -> bool:
     """Whether the finite elements are in the range of those of ``runs``, or hardly beyond it."""
     known = np.concatenate([run[np.isfinite(run)] for run in runs]).astype(np.float64)
     finite = actual[np.isfinite(actual)].astype(np.float64)

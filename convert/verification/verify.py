@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tmconvert.errors import RuntimeTooOld, UnknownOperator, VerificationError
 from tmconvert.ir.symbolic.data_dependent import depends_on_data
+from tmconvert.ir.types import Paths
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.targets.registry import runtime_for, target_named
 from tmconvert.verification.compare import Comparison
@@ -130,12 +130,7 @@ class Verification:
 
 
 def verify_written(
-    target: str,
-    paths: Sequence[Path],
-    graph: TargetGraph,
-    references: References,
-    *,
-    runtime: Runtime | None = None,
+    target: str, paths: Paths, graph: TargetGraph, references: References, *, runtime: Runtime | None = None
 ) -> Verification | None:
     """Verifies files just written; returns None, with a note, where verification is not possible.
 
@@ -210,9 +205,7 @@ def _undecided_notes(cases: Sequence[_Case]) -> list[str]:
     return [f"undecided for further inputs: {', '.join(names)}"] if names else []
 
 
-def _cases_of(
-    runtime: Runtime, paths: Sequence[Path], graph: TargetGraph, references: References
-) -> list[_Case]:
+def _cases_of(runtime: Runtime, paths: Paths, graph: TargetGraph, references: References) -> list[_Case]:
     """Runs the test cases; of a file that draws random numbers, in a copy to which these are fed."""
     notes = references.notes
     drawn = random_operators(graph)
@@ -231,9 +224,7 @@ def _cases_of(
     return found
 
 
-def _cases(
-    runtime: Runtime, paths: Sequence[Path], graph: TargetGraph, references: References
-) -> list[_Case]:
+def _cases(runtime: Runtime, paths: Paths, graph: TargetGraph, references: References) -> list[_Case]:
     """Runs test cases for each of the references, and a second one where it is informative.
 
     Stops, with a note, at what cannot be compared. Empty where the first cannot.
@@ -300,7 +291,7 @@ class _Case:
     def run(
         self,
         runtime: Runtime,
-        paths: Sequence[Path],
+        paths: Paths,
         inputs: Sequence[str],
         names: Sequence[str],
         number: int,
@@ -338,7 +329,7 @@ class _Case:
 def _second(
     found: Sequence[_Case],
     runtime: Runtime,
-    paths: Sequence[Path],
+    paths: Paths,
     inputs: Sequence[str],
     names: Sequence[str],
     budget: Budget,

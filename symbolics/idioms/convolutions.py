@@ -8,18 +8,12 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.types import Ints
 from tmconvert.symbolics.results import window_extent
 
 
 def columns(
-    g: Any,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
+    g: Any, x: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Any:
     """Multiplies the windows as columns by the weights of each group."""
     (outputs, *taps), shape = g.type(weight).shape, g.type(x).shape
@@ -39,11 +33,11 @@ def stuffed(
     x: Any,
     weight: Any,
     bias: Any,
-    stride: list[int],
-    padding: list[int],
-    output_padding: list[int],
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
     groups: int,
-    dilation: list[int],
+    dilation: Ints,
 ) -> Any:
     """Convolves the input, with zeros between its elements, with the kernel in reverse order."""
     (batch, channels, *extents), (_, outputs, *taps) = g.type(x).shape, g.type(weight).shape
@@ -83,11 +77,11 @@ def planar_transposed(
     x: Any,
     weight: Any,
     bias: Any,
-    stride: list[int],
-    padding: list[int],
-    output_padding: list[int],
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
     groups: int,
-    dilation: list[int],
+    dilation: Ints,
     full: Any,
 ) -> Any:
     """Sums 2-d transposed convolutions of all planes, one per tap along D, which gives ``full`` frames."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tmconvert.ir.types import Ints
 from tmconvert.symbolics.idioms import tflite
 
 if TYPE_CHECKING:
@@ -14,14 +15,7 @@ if TYPE_CHECKING:
 
 
 def conv2d_tflite(
-    g: Any,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
+    g: Any, x: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Any:
     """aten::conv2d of ``x`` [N, H, W, C] with ``weight`` [O, C / groups, kH, kW]."""
     out_channels, _, *kernel = weight.shape
@@ -49,14 +43,7 @@ def conv2d_tflite(
 
 
 def stuffed_tflite(
-    g: Any,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: list[int],
-    padding: list[int],
-    groups: int,
-    dilation: list[int],
+    g: Any, x: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, groups: int, dilation: Ints
 ) -> Any:
     """aten::conv_transpose2d with groups or dilation, which TFLite's TRANSPOSE_CONV does not have.
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tmconvert.formats.tflite.flatbuffer import Table
+from tmconvert.ir.types import Shape
 
 SPARSE = 1  # the format of a level; 0 is dense
 _VECTORS = {1: "int32", 2: "uint16", 3: "uint8"}  # the members of the union of indices
@@ -62,7 +63,7 @@ def _vector(table: Table, slot: int) -> np.ndarray:
     return np.frombuffer(content, dtype).astype(np.int64)
 
 
-def dense(values: np.ndarray, shape: tuple[int, ...], sparsity: Sparsity) -> np.ndarray:
+def dense(values: np.ndarray, shape: Shape, sparsity: Sparsity) -> np.ndarray:
     """Returns the array of a shape with the stored ``values``, and zeros elsewhere.
 
     Raises ValueError where they do not fit.
@@ -80,9 +81,7 @@ def dense(values: np.ndarray, shape: tuple[int, ...], sparsity: Sparsity) -> np.
     return result
 
 
-def _expanded(
-    shape: tuple[int, ...], sparsity: Sparsity, count: int
-) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+def _expanded(shape: Shape, sparsity: Sparsity, count: int) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
     """Returns the coordinates of all stored elements, and their positions among the values."""
     extents = _extents(shape, sparsity)
     if sorted(sparsity.traversal) != list(range(len(extents))) or len(sparsity.levels) != len(extents):
@@ -102,7 +101,7 @@ def _expanded(
     return tuple(whole), positions
 
 
-def _extents(shape: tuple[int, ...], sparsity: Sparsity) -> list[int]:
+def _extents(shape: Shape, sparsity: Sparsity) -> list[int]:
     """Returns the extents of all levels by their numbers: of axes in blocks, then of the blocks."""
     extents, rank = list(shape), len(shape)
     sizes = {axis: level.size for axis, level in zip(sparsity.traversal, sparsity.levels, strict=False)}

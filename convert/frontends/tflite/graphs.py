@@ -22,6 +22,7 @@ from tmconvert.frontends.tflite.vocabulary import VOCABULARY
 from tmconvert.ir import CallFunction, GetAttr, InternalGraph, ModuleNode, TensorNode, TracedModule
 from tmconvert.ir.expr import short_label
 from tmconvert.ir.symbolic.text import is_size_name
+from tmconvert.ir.types import Shape
 
 MAX_DEPTH = 50
 MAX_NAME = 200
@@ -61,9 +62,7 @@ class GraphReader:
 class GraphBuilder:
     """Builds the module of a subgraph; ``around`` are the numbers of the subgraphs that it is called in."""
 
-    def __init__(
-        self, reader: GraphReader, record: SubgraphRecord, name: str, around: tuple[int, ...]
-    ) -> None:
+    def __init__(self, reader: GraphReader, record: SubgraphRecord, name: str, around: Shape) -> None:
         self.reader, self.record, self.around = reader, record, around
         self.path = reader.path
         own = re.sub(r"\W+", "_", record.name, flags=re.ASCII).strip("_")[:60] or "main"
@@ -151,9 +150,7 @@ class GraphBuilder:
         self.values[index] = node
         self.graph.add_input(node, name)
 
-    def _open_shape(
-        self, record: TensorRecord, name: str, sizes: dict[str, dict[int, str]]
-    ) -> tuple[int, ...]:
+    def _open_shape(self, record: TensorRecord, name: str, sizes: dict[str, dict[int, str]]) -> Shape:
         """Returns a shape with examples for open sizes, which it names."""
         shape = list(record.example)
         for axis, extent in enumerate(record.shape):

@@ -10,6 +10,7 @@ import numpy as np
 from tmconvert.frontends.shared.recorded_qparams import integers_of_range
 from tmconvert.ir import QParams
 from tmconvert.ir.fake_quant import PYTORCH
+from tmconvert.ir.types import Shape
 
 
 def float32(scale: float) -> float:
@@ -25,9 +26,7 @@ class Integers(NamedTuple):
     quant_max: int
     stored: str
 
-    def qparams(
-        self, scale: tuple[float, ...], zero_point: tuple[int, ...], axis: int | None = None
-    ) -> QParams:
+    def qparams(self, scale: tuple[float, ...], zero_point: Shape, axis: int | None = None) -> QParams:
         symmetric = self.name != "uint8" and not any(zero_point)
         return QParams(
             self.name,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from tmconvert.errors import VerificationError
+from tmconvert.ir.types import NamedArrays, Paths, Shapes
 from tmconvert.targets.caffe.float32_integers import float32_inputs
 from tmconvert.verification.processes.worker import command, environment
 from tmconvert.verification.runtime import refusals
@@ -30,12 +31,7 @@ class MnnRuntime:
         return version("MNN")
 
     def run(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
+        self, paths: Paths, inputs: NamedArrays, outputs: Sequence[str], *, shapes: Shapes | None = None
     ) -> list[np.ndarray]:
         from tmconvert.targets.caffe.for_mnn import parts_for_mnn
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.formats.protobuf_text import parse_protobuf_text
+from tmconvert.ir.types import Paths, Shapes
 from tmconvert.targets.caffe.float32_integers import float32_inputs
 from tmconvert.verification.runtime import IsolatedRuntime, refusals, silent_stderr
 
@@ -29,11 +30,7 @@ class OpenCvRuntime(IsolatedRuntime):
         import cv2  # noqa: F401
 
     def run_here(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        shapes: Sequence[Sequence[int]] | None,
+        self, paths: Paths, inputs: Mapping[str, np.ndarray], outputs: Sequence[str], shapes: Shapes | None
     ) -> list[np.ndarray]:
         import cv2
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import importlib.util
 import os
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable
 
-import numpy as np
-
+from tmconvert.ir.types import NamedArrays, Paths
 from tmconvert.targets.caffe.opencv import OpenCvRuntime
 from tmconvert.targets.caffe.runtimes import NumpyCaffeRuntime, caffe_runtime
 from tmconvert.targets.caffe.written_model import written_caffe
 from tmconvert.verification.runtime import refusals
 
 
-def prepared_caffe(
-    paths: Sequence[Path], threads: int, inputs: Mapping[str, np.ndarray]
-) -> Callable[[], object]:
+def prepared_caffe(paths: Paths, threads: int, inputs: NamedArrays) -> Callable[[], object]:
     """Returns a function that runs the net on these inputs."""
     outputs = written_caffe(paths[0]).outputs
     is_opencv = isinstance(caffe_runtime(paths[0]), OpenCvRuntime)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from tmconvert._version import __version__
+from tmconvert.ir.types import NamedArrays, Paths, Shapes
 from tmconvert.targets.caffe.float32_integers import float32_inputs
 from tmconvert.targets.caffe.mnn import MnnRuntime
 from tmconvert.targets.caffe.opencv import OpenCvRuntime
@@ -26,12 +27,7 @@ class NumpyCaffeRuntime:
     version = __version__
 
     def run(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
+        self, paths: Paths, inputs: NamedArrays, outputs: Sequence[str], *, shapes: Shapes | None = None
     ) -> list[np.ndarray]:
         from tmconvert.formats.caffe.interpreter import run_net
         from tmconvert.formats.caffe.reader import dialect_of, read_net

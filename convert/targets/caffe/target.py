@@ -18,6 +18,7 @@ from tmconvert.formats.caffe.layers import LAYERS
 from tmconvert.formats.caffe.layers.layer import Macs
 from tmconvert.formats.caffe.recognize import is_prototxt
 from tmconvert.formats.mapped_file import open_regular
+from tmconvert.ir.types import NamedArrays
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.output.metadata import OPTIONS
@@ -210,14 +211,12 @@ class CaffeTarget(Target):
 
         return opencv_runtime(path)
 
-    def prepared_run(
-        self, path: Path, threads: int, inputs: Mapping[str, np.ndarray]
-    ) -> Callable[[], object]:
+    def prepared_run(self, path: Path, threads: int, inputs: NamedArrays) -> Callable[[], object]:
         from tmconvert.targets.caffe.prepared_run import prepared_caffe
 
         return prepared_caffe(self.model_files(path), threads, inputs)
 
-    def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
+    def values(self, path: Path, inputs: NamedArrays, names: Sequence[str]) -> list[np.ndarray]:
         return self.runtime(path).run(self.model_files(path), inputs, names)
 
     def start_runtime(self) -> None:

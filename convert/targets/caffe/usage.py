@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tmconvert.targets.usage import cpp_main, literal, python_array, variables
-from tmconvert.targets.written_model import TensorInfo
+from tmconvert.targets.written_model import TensorInfos
 
 
-def caffe_usage(
-    language: str, paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
-) -> list[str]:
+def caffe_usage(language: str, paths: Sequence[str], inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     """Returns the lines of a program in "python", "cpp" or "kotlin"."""
     return {"python": _python, "cpp": _cpp, "kotlin": _kotlin}[language](paths, inputs, outputs)
 
 
-def _python(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
+def _python(paths: Sequence[str], inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     names = variables([*inputs, *outputs], "t")
     fed, made = names[: len(inputs)], names[len(inputs) :]
     lines = ["import cv2", "import numpy as np", "", f"net = cv2.dnn.readNetFromCaffe({_listed(paths)})"]
@@ -29,7 +27,7 @@ def _python(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequenc
     ]
 
 
-def _cpp(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
+def _cpp(paths: Sequence[str], inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     lines = [f"cv::dnn::Net net = cv::dnn::readNetFromCaffe({_listed(paths)});"]
     for each, name in zip(inputs, variables(inputs, "input"), strict=True):
         lines += [
@@ -42,7 +40,7 @@ def _cpp(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[T
     return ["#include <opencv2/dnn.hpp>", *cpp_main(lines)]
 
 
-def _kotlin(paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
+def _kotlin(paths: Sequence[str], inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     lines = [
         "import org.opencv.core.*",
         "import org.opencv.dnn.Dnn",

@@ -6,7 +6,7 @@ Each operator of the file computes in float32, and what the file has in bfloat16
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import ml_dtypes
@@ -15,6 +15,7 @@ import onnx
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from tmconvert.formats.onnx.model import read_whole_model
+from tmconvert.ir.types import NamedArrays, Paths, Shapes
 from tmconvert.targets.onnx.runtime import OnnxRuntime
 
 NOTE = (
@@ -29,12 +30,7 @@ class Bfloat16OnnxRuntime(OnnxRuntime):
     name = "ONNX Runtime (in float32, with results rounded to bfloat16)"
 
     def run(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        *,
-        shapes: Sequence[Sequence[int]] | None = None,
+        self, paths: Paths, inputs: NamedArrays, outputs: Sequence[str], *, shapes: Shapes | None = None
     ) -> list[np.ndarray]:
         """Returns the outputs; those that the file has in bfloat16 have that type."""
         model = read_whole_model(str(paths[0]))

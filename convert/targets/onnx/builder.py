@@ -11,7 +11,7 @@ from tmconvert.errors import Refusal
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.builder import Builder
-from tmconvert.lowering.target_graph import TargetGraph, Value
+from tmconvert.lowering.target_graph import Operands, TargetGraph, Value
 from tmconvert.targets.onnx.passes.casts import cast_plan
 from tmconvert.targets.onnx.size_operators import OnnxSizeOperators, static_attributes
 
@@ -28,9 +28,7 @@ class OnnxBuilder(Builder):
         counterpart.sizes = self.sizes.inside(counterpart)
         return counterpart
 
-    def operator(
-        self, type: str, inputs: Sequence[Value | None], attributes: dict[str, Any], results: int
-    ) -> list[Value]:
+    def operator(self, type: str, inputs: Operands, attributes: dict[str, Any], results: int) -> list[Value]:
         """Appends an operator unchanged. Types and shapes of its results are not known."""
         made = super().op(
             type, *inputs, shapes=[()] * results, dtype=self.result_types[0].dtype, **attributes

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tmconvert.errors import Refusal, UsageError
+from tmconvert.ir.types import Paths
 from tmconvert.targets.onnx.integer.model import QdqGraph
 from tmconvert.targets.onnx.integer.stages import to_qdq
 from tmconvert.targets.onnx.precision import HALVES
@@ -32,7 +31,7 @@ class InHalves(Encoding):
         super().__init__(plain)
         self.float_type = float_type
 
-    def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+    def verify(self, paths: Paths, references: References) -> Verification | None:
         for each in references.references:
             each.computes_in = self.float_type
         if self.float_type == "float16":
@@ -53,7 +52,7 @@ class Qdq(Encoding):
         super().__init__(graphs.graph)
         self.made, self.lowered, self.graph = made, graphs.lowered, made.graph
 
-    def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+    def verify(self, paths: Paths, references: References) -> Verification | None:
         from tmconvert.targets.onnx.verify.qdq import verify_qdq
 
         return verify_qdq(paths[0], self.plain, self.made, self.lowered, references)
@@ -94,7 +93,7 @@ class CompressedWeights(Encoding):
         super().__init__(plain)
         self.compressed, self.graph, self.computes_in = compressed, graph, computes_in
 
-    def verify(self, paths: Sequence[Path], references: References) -> Verification | None:
+    def verify(self, paths: Paths, references: References) -> Verification | None:
         from tmconvert.targets.onnx.verify.weights import verify_compressed_onnx
 
         return verify_compressed_onnx(

@@ -6,11 +6,11 @@ import contextlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.types import Paths, Shapes
 from tmconvert.verification.runtime import THREADS, IsolatedRuntime, installed_version, refusals
 
 _SWITCH = "ORT_DISABLE_TELEMETRY"  # read when the library is loaded, from release 1.29 on
@@ -51,11 +51,7 @@ class OnnxRuntime(IsolatedRuntime):
         onnx_runtime()
 
     def run_here(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        shapes: Sequence[Sequence[int]] | None,
+        self, paths: Paths, inputs: Mapping[str, np.ndarray], outputs: Sequence[str], shapes: Shapes | None
     ) -> list[np.ndarray]:
         onnxruntime = onnx_runtime()
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar
 import numpy as np
 
 from tmconvert.errors import UsageError
+from tmconvert.ir.types import NamedArrays
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder
 from tmconvert.passes.common_pipeline import (
@@ -274,14 +275,12 @@ class OnnxTarget(Target):
 
         return saturates_here()
 
-    def prepared_run(
-        self, path: Path, threads: int, inputs: Mapping[str, np.ndarray]
-    ) -> Callable[[], object]:
+    def prepared_run(self, path: Path, threads: int, inputs: NamedArrays) -> Callable[[], object]:
         from tmconvert.targets.onnx.prepared_run import prepared_onnx
 
         return prepared_onnx(path, threads, inputs)
 
-    def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
+    def values(self, path: Path, inputs: NamedArrays, names: Sequence[str]) -> list[np.ndarray]:
         from tmconvert.targets.onnx.verify.sessions import Session
 
         with temporary_folder() as folder:

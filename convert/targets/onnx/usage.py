@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from tmconvert.targets.usage import cpp_main, literal, python_array, variables
-from tmconvert.targets.written_model import TensorInfo
+from tmconvert.targets.written_model import TensorInfos
 
 
-def onnx_usage(
-    language: str, path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
-) -> list[str]:
+def onnx_usage(language: str, path: str, inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     """Returns the lines of a program in "python", "cpp" or "kotlin"."""
     return {"python": _python, "cpp": _cpp, "kotlin": _kotlin}[language](path, inputs, outputs)
 
 
-def _python(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
+def _python(path: str, inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     names = variables([*inputs, *outputs], "t")
     fed, made = names[: len(inputs)], names[len(inputs) :]
     entries = ", ".join(f"{literal(each.name)}: {name}" for each, name in zip(inputs, fed, strict=True))
@@ -42,7 +39,7 @@ _CPP = {
 }
 
 
-def _cpp(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
+def _cpp(path: str, inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     lines = [
         "Ort::Env env;",
         f"Ort::Session session(env, ORT_TSTR({literal(path)}), Ort::SessionOptions{{}});",
@@ -85,7 +82,7 @@ _KOTLIN = {
 }
 
 
-def _kotlin(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
+def _kotlin(path: str, inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     names = variables(inputs, "input")
     lines = [
         "import ai.onnxruntime.*",

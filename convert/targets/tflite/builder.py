@@ -10,7 +10,7 @@ import numpy as np
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.builder import Builder
-from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
+from tmconvert.lowering.target_graph import Operands, Operator, TargetGraph, Value
 from tmconvert.targets.tflite.computed_type import computed_type
 from tmconvert.targets.tflite.element_types import OLDEST
 from tmconvert.targets.tflite.operators import spec
@@ -106,12 +106,7 @@ class TfliteBuilder(Builder):
         return [self.cast(each, given) for each in made] if isinstance(made, list) else self.cast(made, given)
 
     def _runs(
-        self,
-        type: str,
-        inputs: Sequence[Value | None],
-        given: np.dtype,
-        computed: str,
-        options: Mapping[str, Any],
+        self, type: str, inputs: Operands, given: np.dtype, computed: str, options: Mapping[str, Any]
     ) -> bool:
         """Whether the runtime runs an operator with operands of type ``given`` as ``computed``."""
         names = [computed if value.dtype == given else name_of(value.dtype) for value in inputs if value]

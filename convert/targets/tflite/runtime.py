@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.types import NamedArrays, Shapes
 from tmconvert.targets.tflite.verify.observed import allocate, observed_here
 from tmconvert.verification.file_edges import check_edges
 from tmconvert.verification.observed import Observed
@@ -43,11 +44,7 @@ class LiteRtRuntime(IsolatedRuntime):
         from ai_edge_litert import interpreter  # noqa: F401
 
     def run_here(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        shapes: Sequence[Sequence[int]] | None,
+        self, paths: Sequence[Path], inputs: NamedArrays, outputs: Sequence[str], shapes: Shapes | None
     ) -> list[np.ndarray]:
         with refusals(self.name), silent_stderr():
             interpreter = self._interpreter(paths[0])
@@ -65,10 +62,10 @@ class LiteRtRuntime(IsolatedRuntime):
             described = {each["index"]: each for each in interpreter.get_output_details()}
             return [_tflite_result(interpreter, described[output_at[name]]) for name in outputs]
 
-    def observe_here(self, path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
+    def observe_here(self, path: Path, inputs: NamedArrays) -> dict[str, Observed]:
         return observed_here(path, inputs)
 
-    def observe(self, path: Path, inputs: Mapping[str, np.ndarray]) -> dict[str, Observed]:
+    def observe(self, path: Path, inputs: NamedArrays) -> dict[str, Observed]:
         """Returns all tensors of a file by name, dequantized; see ``observed_here``."""
         from tmconvert.verification.processes import worker
 
@@ -119,9 +116,7 @@ def _runner(interpreter: Any, inputs: list[str], outputs: list[str]) -> Any:
     return interpreter.get_signature_runner(fitting[0]) if fitting else None
 
 
-def _signature_results(
-    runner: Any, inputs: Mapping[str, np.ndarray], outputs: Sequence[str]
-) -> list[np.ndarray]:
+def _signature_results(runner: Any, inputs: NamedArrays, outputs: Sequence[str]) -> list[np.ndarray]:
     types = {name: np.dtype(each["dtype"]) for name, each in runner.get_input_details().items()}
     made = runner(**{name: _as_taken(name, array, types[name]) for name, array in inputs.items()})
     return [np.array(made[name]) for name in outputs]

@@ -15,6 +15,7 @@ import numpy as np
 from tmconvert.errors import UsageError
 from tmconvert.formats.tflite.recognize import is_tflite
 from tmconvert.ir import Constant, InternalGraph
+from tmconvert.ir.types import NamedArrays
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder
 from tmconvert.passes.common_pipeline import final_passes, float_types, initial_passes
@@ -225,14 +226,12 @@ class TfliteTarget(Target):
 
         return LiteRtRuntime()
 
-    def prepared_run(
-        self, path: Path, threads: int, inputs: Mapping[str, np.ndarray]
-    ) -> Callable[[], object]:
+    def prepared_run(self, path: Path, threads: int, inputs: NamedArrays) -> Callable[[], object]:
         from tmconvert.targets.tflite.prepared_run import prepared_tflite
 
         return prepared_tflite(path, threads, inputs)
 
-    def values(self, path: Path, inputs: Mapping[str, np.ndarray], names: Sequence[str]) -> list[np.ndarray]:
+    def values(self, path: Path, inputs: NamedArrays, names: Sequence[str]) -> list[np.ndarray]:
         from tmconvert.targets.tflite.runtime import LiteRtRuntime
 
         with temporary_folder() as folder:

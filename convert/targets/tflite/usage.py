@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from math import prod
 
 from tmconvert.targets.usage import (
@@ -14,17 +13,15 @@ from tmconvert.targets.usage import (
     real_value,
     variables,
 )
-from tmconvert.targets.written_model import TensorInfo
+from tmconvert.targets.written_model import TensorInfo, TensorInfos
 
 
-def tflite_usage(
-    language: str, path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
-) -> list[str]:
+def tflite_usage(language: str, path: str, inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     """Returns the lines of a program in "python", "cpp" or "kotlin"."""
     return {"python": _python, "cpp": _cpp, "kotlin": _kotlin}[language](path, inputs, outputs)
 
 
-def _python(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
+def _python(path: str, inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     names = variables([*inputs, *outputs], "t")
     fed, made = names[: len(inputs)], names[len(inputs) :]
     entries = ", ".join(
@@ -54,7 +51,7 @@ _CPP = {
 }
 
 
-def _cpp(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
+def _cpp(path: str, inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     includes = ("interpreter", "interpreter_builder", "kernels/register", "model_builder")
     lines = [
         f"auto model = tflite::FlatBufferModel::BuildFromFile({literal(path)});",
@@ -82,7 +79,7 @@ def _cpp(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo])
 _BYTES = {"x128": 16, "8": 1, "16": 2, "32": 4, "64": 8, "bool": 1}
 
 
-def _kotlin(path: str, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]) -> list[str]:
+def _kotlin(path: str, inputs: TensorInfos, outputs: TensorInfos) -> list[str]:
     lines = [
         "import org.tensorflow.lite.Interpreter",
         "import java.nio.*",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from tmconvert.errors import VerificationError
+from tmconvert.ir.types import NamedArrays
 from tmconvert.profiles.files import operations_of_file
 from tmconvert.profiles.judge import lines_by_rule, violations
 from tmconvert.profiles.registry import profile_named, profile_names
@@ -24,7 +25,7 @@ def check_on(
     accelerators: Sequence[Accelerator],
     runtime: Runtime,
     paths: Sequence[Path],
-    inputs: Mapping[str, np.ndarray],
+    inputs: NamedArrays,
     outputs: Sequence[str],
     option: str = "--verify-on",
 ) -> list[str]:
@@ -40,9 +41,7 @@ def check_on(
     ]
 
 
-def _note(
-    accelerator: Accelerator, path: Path, made: Outcome, expected: Mapping[str, np.ndarray], option: str
-) -> str:
+def _note(accelerator: Accelerator, path: Path, made: Outcome, expected: NamedArrays, option: str) -> str:
     name = accelerator.name
     if made.ended:
         message = f"{name} does not run the file, which runs on the processor: {made.ended}"

@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from tmconvert import errors
 from tmconvert.errors import InternalError, UsageError, VerificationError
+from tmconvert.ir.types import NamedArrays, Shapes
 
 if TYPE_CHECKING:  # a worker is started before NumPy is imported here
     import numpy as np
@@ -292,11 +293,7 @@ def version(runtime: object) -> str:
 
 
 def run(
-    runtime: object,
-    paths: Sequence[Path],
-    inputs: Mapping[str, np.ndarray],
-    outputs: Sequence[str],
-    shapes: Sequence[Sequence[int]] | None,
+    runtime: object, paths: Sequence[Path], inputs: NamedArrays, outputs: Sequence[str], shapes: Shapes | None
 ) -> list[np.ndarray]:
     """Calls ``runtime.run_here`` in the worker."""
     header = {
@@ -310,9 +307,7 @@ def run(
     return worker().ask(header, list(inputs.values())).arrays
 
 
-def observe(
-    runtime: object, path: Path, inputs: Mapping[str, np.ndarray]
-) -> list[tuple[str, np.ndarray, list[float]]]:
+def observe(runtime: object, path: Path, inputs: NamedArrays) -> list[tuple[str, np.ndarray, list[float]]]:
     """Calls ``runtime.observe_here`` in the worker: names, arrays, and scale, low and high of each."""
     header = {"do": "observe", **about(runtime), "paths": _absolute([path]), "inputs": list(inputs)}
     answer = worker().ask(header, list(inputs.values()))

@@ -14,11 +14,7 @@ from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, Tensors, graph, intege
 
 
 def cond_types(
-    pred: TensorType,
-    inputs: list[TensorType],
-    then: InternalGraph,
-    otherwise: InternalGraph,
-    choice: Size | None = None,
+    pred: TensorType, then: InternalGraph, otherwise: InternalGraph, choice: Size | None = None, **_: Any
 ) -> list[TensorType]:
     """``choice`` is the condition as a size, 1 or 0, where sizes decide: then each branch may have its own
     sizes.

@@ -20,12 +20,10 @@ def _result(
     weight: TensorType,
     indices: TensorType,
     offsets: TensorType,
-    scale_grad_by_freq: bool,
     mode: int,
-    sparse: bool,
     per_sample_weights: TensorType | None,
     include_last_offset: bool,
-    padding_idx: int,
+    **_: Any,
 ) -> TensorType:
     if mode not in (SUM, MEAN, MAX) or (mode != SUM and per_sample_weights is not None):
         raise ValueError(f"mode {mode} is not supported, or per_sample_weights with a mode other than sum")
@@ -53,12 +51,11 @@ def embedding_bag_ref(
     weight: Array,
     indices: Array,
     offsets: Array,
-    scale_grad_by_freq: bool,
     mode: int,
-    sparse: bool,
     per_sample_weights: Array | None,
     include_last_offset: bool,
     padding_idx: int,
+    **_: Any,
 ) -> Array:
     """Bag i begins at ``offsets[i]``; indices equal to ``padding_idx`` are ignored, empty bags are zeros.
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import Ints, TensorType
 from tmconvert.symbolics.idioms.indices import scattered
 from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Op, Tensor, Tensors, boolean
 from tmconvert.symbolics.ops.indexing.index import (
@@ -26,9 +26,7 @@ from tmconvert.symbolics.ops.indexing.index import (
 Array = np.ndarray
 
 
-def _put_result(
-    x: TensorType, indices: list[TensorType | None], values: TensorType, accumulate: bool
-) -> TensorType:
+def _put_result(x: TensorType, indices: list[TensorType | None], values: TensorType, **_: Any) -> TensorType:
     mask = _mask(indices)
     if mask is None:
         part = index_result(x, indices)
@@ -136,9 +134,7 @@ def _put_under_mask(g: Any, x: Any, types: list[Any], mask: Any, values: Any, ac
     return g.call("aten::where", mask, values, x)
 
 
-def _under_mask(
-    shape: Sequence[int], indices: Sequence[Any], values: Sequence[int]
-) -> tuple[list[int], list[int]]:
+def _under_mask(shape: Sequence[int], indices: Sequence[Any], values: Sequence[int]) -> tuple[Ints, Ints]:
     """Returns shapes to broadcast mask and values: the axis of selected elements becomes the mask's axes."""
     after, mask = _after_mask(shape, indices), indices[axes_of(indices)[0]].shape
     spread, place = list(values), len(values) - len(after) - 1

@@ -13,7 +13,7 @@ import numpy as np
 
 from tmconvert.ir import TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import Ints, TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.pooling import counted, is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
@@ -32,22 +32,16 @@ def _divisor(value: Any) -> int:
 
 
 def _result(
-    x: TensorType,
-    kernel_size: list[int],
-    stride: list[int],
-    padding: list[int],
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
+    x: TensorType, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool, **_: Any
 ) -> TensorType:
     return pooled(x, kernel_size, stride, padding, [1] * len(kernel_size), ceil_mode)
 
 
 def averaged(
     x: Array,
-    kernel_size: list[int],
-    stride: list[int],
-    padding: list[int],
+    kernel_size: Ints,
+    stride: Ints,
+    padding: Ints,
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: int | None,
@@ -133,7 +127,7 @@ def avg_pool_onnx19(g, x, kernel_size, stride, padding, ceil_mode, count_include
 
 
 def _corrected(
-    g: Any, x: Any, mean: Any, kernel: list[int], stride: list[int], padding: list[int], divisor: int | None
+    g: Any, x: Any, mean: Any, kernel: Ints, stride: Ints, padding: Ints, divisor: int | None
 ) -> Any:
     """Converts ``mean`` over whole windows, padding included, to ATen's divisors."""
     if divisor is not None and is_symbolic(x.shape[2:]):
@@ -167,18 +161,14 @@ def avg_pool_planar(g, x, kernel_size, stride, padding, ceil_mode, count_include
     )
 
 
-def is_averaged_by_onnx(
-    x: TensorNode, padding: list[int], count_include_pad: bool, **attributes: Any
-) -> bool:
+def is_averaged_by_onnx(x: TensorNode, padding: Ints, count_include_pad: bool, **attributes: Any) -> bool:
     """AveragePool counts all of the padding or none, but not that of one side alone."""
     counts = count_include_pad and any(padding)
     return not counts or is_averaged_by_tflite(x, padding, count_include_pad, **attributes)
 
 
 @avg_pool2d.native_where("tflite")
-def is_averaged_by_tflite(
-    x: TensorNode, padding: list[int], count_include_pad: bool, **attributes: Any
-) -> bool:
+def is_averaged_by_tflite(x: TensorNode, padding: Ints, count_include_pad: bool, **attributes: Any) -> bool:
     """Whether one number divides all windows, or their sizes are known."""
     differs = attributes["ceil_mode"] or (any(padding) and not count_include_pad)
     return attributes["divisor_override"] is not None or not differs or not is_symbolic((x.shape or ())[2:])

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import Ints, TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, integers
@@ -23,9 +23,9 @@ def _result(
     x: TensorType,
     weight: TensorType,
     bias: TensorType | None,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
     groups: int,
 ) -> TensorType:
     channels, out_channels = x.shape[1], weight.shape[0]
@@ -77,13 +77,7 @@ def _op(axes: int) -> Op:
 
 
 def convolved(
-    x: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
+    x: Array, weight: Array, bias: Array | None, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Array:
     """Sums of products over windows, by one matrix product per group.
 
@@ -223,9 +217,7 @@ def conv2d_caffe(g, x, weight, bias, stride, padding, dilation, groups):
     )
 
 
-def _only_tap(
-    x: Any, weight: Any, stride: list[int], padding: list[int], dilation: list[int], axis: int
-) -> int | None:
+def _only_tap(x: Any, weight: Any, stride: Ints, padding: Ints, dilation: Ints, axis: int) -> int | None:
     """Returns the only tap along ``axis`` that covers an element where both extents are one; else None.
 
     OpenCV 4.14 reads beyond an axis of one element in depthwise 3x3 convolutions with padding.

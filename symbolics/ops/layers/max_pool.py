@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import Ints, TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.pooling import is_one_element, planar
 from tmconvert.symbolics.layouts import NHWC, SOURCE
@@ -79,12 +79,7 @@ def _apart_from_padding(g: Any, x: Any) -> Any:
 
 
 def maxima(
-    x: Array,
-    kernel_size: list[int],
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    ceil_mode: bool,
+    x: Array, kernel_size: Ints, stride: Ints, padding: Ints, dilation: Ints, ceil_mode: bool
 ) -> Array:
     """Maxima over windows without padding, [N, C, ...] -> [N, C, ...]. Source: nn.functional.max_pool2d."""
     windows = (kernel_size, stride, padding, dilation, ceil_mode)
@@ -140,9 +135,7 @@ def _below_all(g: Any, x: Any) -> float:
     return 0.0 if made in NEVER_NEGATIVE else float(np.finfo(x.dtype).min)
 
 
-def _spread_tflite(
-    g: Any, x: Any, outputs: Any, kernel_size: list[int], stride: list[int], dilation: list[int]
-) -> Any:
+def _spread_tflite(g: Any, x: Any, outputs: Any, kernel_size: Ints, stride: Ints, dilation: Ints) -> Any:
     """Emulates dilation, which MAX_POOL_2D lacks: the maximum over taps, axis by axis."""
     for axis in (1, 2):
         count, step, taps = outputs[axis - 1], stride[axis - 1], []

@@ -196,11 +196,10 @@ def _op(name: str) -> Op:
         params: list[Array],
         has_biases: bool,
         num_layers: int,
-        dropout: float,
-        train: bool,
         bidirectional: bool,
         batch_first: bool,
         lengths: Array | None,
+        **_: Any,
     ) -> list[Array]:
         states = hx if several else [hx]
         modes = (has_biases, num_layers, bidirectional, batch_first)

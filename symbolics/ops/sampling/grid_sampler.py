@@ -23,7 +23,7 @@ def _grid_result(
         raise ValueError(
             f"mode {interpolation_mode}, padding {padding_mode}, {x} and {grid} are not a valid combination"
         )
-    return remap_result(x, grid, None, "constant", 0, "linear")
+    return remap_result(x, grid, None)
 
 
 grid_sampler = Op(

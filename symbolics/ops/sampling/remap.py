@@ -29,9 +29,7 @@ BORDERS = (
 )
 
 
-def remap_result(
-    x: TensorType, places: TensorType, batch: TensorType | None, border: str, value: float, mode: str
-) -> TensorType:
+def remap_result(x: TensorType, places: TensorType, batch: TensorType | None, **_: Any) -> TensorType:
     if places.shape[3] != 2 or not all(x.shape[2:]):
         raise ValueError(f"the positions {places} must be (x, y) for {x}")
     count = x.shape[0] if batch is None else batch.shape[0]

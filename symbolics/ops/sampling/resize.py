@@ -14,7 +14,7 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.ir.node import TensorNode
 from tmconvert.ir.symbolic.dims import example, is_symbolic
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import Ints, TensorType
 from tmconvert.symbolics.idioms.dynamic_resizing import cubic_weight, size_outputs, weighted
 from tmconvert.symbolics.idioms.formulas import Term
 from tmconvert.symbolics.onnx_resizing import Axis, Mode, matrix, places
@@ -39,7 +39,7 @@ ROUNDINGS: dict[str, Callable[[Term], Term]] = {
 _NOT_IN_ALL_OPSETS = ("half_pixel_symmetric", "tf_half_pixel_for_nn")
 
 
-def _result(x: TensorType, output_size: list[int], dims: list[int], **options: Any) -> TensorType:
+def _result(x: TensorType, output_size: Ints, dims: Ints, **options: Any) -> TensorType:
     if len(dims) != len(output_size) or not all(0 <= axis < x.rank for axis in dims):
         raise ValueError(f"the axes {dims} do not fit x {x} and the sizes {output_size}")
     sizes = dict(zip(dims, output_size, strict=True))
@@ -93,12 +93,7 @@ def resize_onnx11(g, antialias, **options):
 
 @resize.native_where("onnx")
 def is_resize(
-    x: TensorNode,
-    output_size: list[int],
-    dims: list[int],
-    scales: list[float] | None,
-    coordinates: str,
-    **_: Any,
+    x: TensorNode, output_size: Ints, dims: Ints, scales: list[float] | None, coordinates: str, **_: Any
 ) -> bool:
     """Whether all opsets have the coordinates, and the scales make the sizes."""
     if coordinates in _NOT_IN_ALL_OPSETS:
@@ -170,8 +165,8 @@ def _centre(g: Any, extent: Any, size: Any, factor: float | None, coordinates: s
 @resize.reference
 def resize_ref(
     x: np.ndarray,
-    output_size: list[int],
-    dims: list[int],
+    output_size: Ints,
+    dims: Ints,
     scales: list[float] | None,
     mode: str,
     coordinates: str,

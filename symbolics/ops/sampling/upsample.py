@@ -32,9 +32,7 @@ if TYPE_CHECKING:
 Array = np.ndarray
 
 
-def resized(
-    x: TensorType, output_size: list[int], align_corners: bool = False, scales: list[float] | None = None
-) -> TensorType:
+def resized(x: TensorType, output_size: list[int], scales: list[float] | None = None, **_: Any) -> TensorType:
     if any(extent < 1 for extent in x.shape[2:]):
         raise ValueError(f"expected an image in the last two axes, got x {x}")
     if any(size < 1 for size in output_size):

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.symbolic.dims import is_symbolic, same_size
-from tmconvert.ir.types import TensorType
+from tmconvert.ir.types import Ints, TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import NCHW_TO_NHWC, LayoutRule
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
@@ -24,9 +24,7 @@ KEPT = -1
 TRANSPOSE_RANK = 6  # of TRANSPOSE in XNNPACK
 
 
-def _result(
-    x: TensorType, split: list[int], index: list[int], order: list[int], shape: list[int]
-) -> TensorType:
+def _result(x: TensorType, split: Ints, index: Ints, order: Ints, shape: Ints) -> TensorType:
     kept = [size for size, chosen in zip(split, index, strict=True) if chosen == KEPT]
     if math.prod(split) != x.size or sorted(order) != list(range(len(kept))):
         raise ValueError(f"factors {split} in order {order} do not fit {x}")
@@ -37,14 +35,12 @@ def _result(
     return TensorType(x.dtype, tuple(shape))
 
 
-def _steps(
-    rank: int, split: list[int], index: list[int], order: list[int], shape: list[int]
-) -> list[ViewStep]:
+def _steps(rank: int, split: Ints, index: Ints, order: Ints, shape: Ints) -> list[ViewStep]:
     chosen = [Selected(axis, index[axis]) for axis in reversed(range(len(split))) if index[axis] != KEPT]
     return [Reshaped(split), *chosen, Permuted(order), Reshaped(shape)]
 
 
-def _moves_nothing(split: list[int], index: list[int], order: list[int], shape: list[int]) -> bool:
+def _moves_nothing(split: Ints, index: Ints, order: Ints, shape: Ints) -> bool:
     kept = [extent for extent, chosen in zip(split, index, strict=True) if chosen == KEPT]
     moved = [place for place in order if kept[place] != 1]
     return moved == sorted(moved)
@@ -60,9 +56,7 @@ view = Op(
 
 
 @view.reference
-def view_ref(
-    x: np.ndarray, split: list[int], index: list[int], order: list[int], shape: list[int]
-) -> np.ndarray:
+def view_ref(x: np.ndarray, split: Ints, index: Ints, order: Ints, shape: Ints) -> np.ndarray:
     """x.reshape(split)[index].transpose(order).reshape(shape); an index of -1 keeps the factor."""
     chosen: Any = tuple(slice(None) if chosen == KEPT else chosen for chosen in index)
     return x.reshape(split)[chosen].transpose(order).reshape(shape)
@@ -83,8 +77,8 @@ def view_steps(g, x, split, index, order, shape):
 
 
 def _batch_apart(
-    x_shape: Sequence[int], split: list[int], index: list[int], order: list[int], shape: Sequence[int]
-) -> tuple[list[int], list[int], list[int]]:
+    x_shape: Sequence[int], split: Ints, index: Ints, order: Ints, shape: Sequence[int]
+) -> tuple[Ints, Ints, Ints]:
     """Returns the same view with the first axis as a separate factor, if it is unchanged.
 
     Steps that merge it with others compute something else at another batch size.
@@ -122,7 +116,7 @@ def transpose_of(
     x_shape: Sequence[int],
     shape: Sequence[int],
     is_given: bool = False,
-) -> tuple[list[int], list[int]]:
+) -> tuple[Ints, Ints]:
     """Returns factors of ``x`` and their permutation, with the fewest reshapes around the transpose.
 
     The axes of ``x`` or those of the result are the factors where they move as a whole, else there are as
@@ -143,7 +137,7 @@ def transpose_of(
     return fewest, by_place
 
 
-def _whole_axes(factors: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> list[int] | None:
+def _whole_axes(factors: Sequence[int], order: Sequence[int], shape: Sequence[int]) -> Ints | None:
     """Returns the axes of ``shape`` in the order of ``factors``, or None if they are not whole axes.
 
     Factors are of ``shape``; those of one axis, or the axes of one factor, must stay neighbours.
@@ -157,9 +151,7 @@ def _whole_axes(factors: Sequence[int], order: Sequence[int], shape: Sequence[in
     return [axis if extent == 1 else next(moved) for axis, extent in enumerate(shape)]
 
 
-def simplified(
-    split: Sequence[int], index: Sequence[int], order: Sequence[int]
-) -> tuple[list[int], list[int], list[int]]:
+def simplified(split: Sequence[int], index: Sequence[int], order: Sequence[int]) -> tuple[Ints, Ints, Ints]:
     """Merges factors that stay adjacent."""
     kept = [axis for axis, chosen in enumerate(index) if chosen == KEPT]
     place = {kept[axis]: position for position, axis in enumerate(order)}
@@ -190,7 +182,7 @@ def _adjacent(place: dict[int, int], first: int, second: int, split: Sequence[in
     return all(split[axis] == 1 for axis in between)
 
 
-def groups_of(factors: Sequence[int], shape: Sequence[int]) -> list[list[int]]:
+def groups_of(factors: Sequence[int], shape: Sequence[int]) -> list[Ints]:
     """Returns the positions of the factors of each axis. Raises ValueError where they do not align.
 
     >>> groups_of([2, 3, 5], [6, 5])

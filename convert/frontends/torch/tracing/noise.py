@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from tmconvert.errors import UnsupportedError, UsageError
@@ -39,7 +40,7 @@ class Drawn(NamedTuple):
 class Noise(TorchFunctionMode):
     """Has functions take their random numbers from ``given``, in order; without it they are drawn."""
 
-    def __init__(self, given: Sequence[torch.Tensor] | None = None) -> None:
+    def __init__(self, given: Sequence[Tensor] | None = None) -> None:
         super().__init__()
         self.given = given
         self.drawn: list[Drawn] = []
@@ -62,7 +63,7 @@ class Noise(TorchFunctionMode):
         kwargs.pop("generator", None)
         return compute(self, *args, **kwargs)
 
-    def take(self, size: Sequence[int], kind: str, low: int = 0, high: int = 1) -> torch.Tensor:
+    def take(self, size: Sequence[int], kind: str, low: int = 0, high: int = 1) -> Tensor:
         """Returns the next random tensor: ``normal``, ``uniform``, ``exponential`` or ``integers``."""
         shape = tuple(untraced(each) for each in size)
         if self.given is None:
@@ -109,9 +110,7 @@ def drawn_by(module: Callable[..., object], clone: Clone) -> list[Drawn]:
     return mode.drawn
 
 
-def follows(
-    one: torch.Tensor, other: torch.Tensor, size: str, number: int, other_number: int
-) -> dict[int, str]:
+def follows(one: Tensor, other: Tensor, size: str, number: int, other_number: int) -> dict[int, str]:
     """Returns the axes whose extent is a multiple of a size and a number, by runs at two sizes."""
     axes = {}
     for axis, (extent, at_other) in enumerate(zip(one.shape, other.shape, strict=True)):
@@ -124,7 +123,7 @@ def follows(
 
 def noisy(
     module: Callable[..., object], clone: Clone, names: Collection[str]
-) -> tuple[Any, dict[str, torch.Tensor], list[str]]:
+) -> tuple[Any, dict[str, Tensor], list[str]]:
     """Returns the module with its random tensors as arguments, examples of them, and notes.
 
     Raises UsageError TM6016 for a script, whose functions run where no mode sees them.
@@ -138,7 +137,7 @@ def noisy(
     base = "noise" if not any(name.startswith("noise") for name in names) else "drawn_noise"
     examples = {base if len(drawn) == 1 else f"{base}_{number}": each for number, each in enumerate(drawn)}
 
-    def call(self: object, /, *args: object, **kwargs: torch.Tensor) -> object:
+    def call(self: object, /, *args: object, **kwargs: Tensor) -> object:
         with Noise([kwargs.pop(name) for name in examples]):
             return module(*args, **kwargs)
 
@@ -162,9 +161,7 @@ def _is_training(args: Sequence[object], kwargs: Mapping[str, object]) -> bool:
     return bool(named.get("training", named.get("train", True))) and named.get("p", 0.5) != 0
 
 
-def _cast(
-    tensor: torch.Tensor, dtype: torch.dtype | None, default: torch.dtype | None = None
-) -> torch.Tensor:
+def _cast(tensor: Tensor, dtype: torch.dtype | None, default: torch.dtype | None = None) -> Tensor:
     wanted = dtype or default
     return tensor if wanted is None or wanted == tensor.dtype else tensor.to(wanted)
 
@@ -176,7 +173,7 @@ def _sizes(size: Sequence[Any]) -> Sequence[int]:
 def _made(kind: str) -> Draw:
     def made(
         mode: Noise, *size: int | Sequence[int], dtype: torch.dtype | None = None, **options: Any
-    ) -> torch.Tensor:
+    ) -> Tensor:
         sizes = options["size"] if "size" in options else _sizes(size)
         return _cast(mode.take(sizes, kind), dtype, torch.get_default_dtype())
 
@@ -184,9 +181,7 @@ def _made(kind: str) -> Draw:
 
 
 def _like(kind: str) -> Draw:
-    def made(
-        mode: Noise, input: torch.Tensor, *, dtype: torch.dtype | None = None, **_: object
-    ) -> torch.Tensor:
+    def made(mode: Noise, input: Tensor, *, dtype: torch.dtype | None = None, **_: object) -> Tensor:
         return _cast(mode.take(input.shape, kind), dtype, input.dtype)
 
     return made
@@ -198,7 +193,7 @@ def _randint(
     size: Sequence[int] | None = None,
     dtype: torch.dtype | None = None,
     **options: int,
-) -> torch.Tensor:
+) -> Tensor:
     given = list(bounds)
     size = given.pop() if size is None else size
     high = options["high"] if "high" in options else given.pop()
@@ -207,8 +202,8 @@ def _randint(
 
 
 def _randint_like(
-    mode: Noise, input: torch.Tensor, *bounds: int, dtype: torch.dtype | None = None, **options: int
-) -> torch.Tensor:
+    mode: Noise, input: Tensor, *bounds: int, dtype: torch.dtype | None = None, **options: int
+) -> Tensor:
     return _randint(mode, *bounds, size=input.shape, dtype=dtype or input.dtype, **options)
 
 
@@ -220,7 +215,7 @@ def _normal(
     *,
     dtype: torch.dtype | None = None,
     **_: object,
-) -> torch.Tensor:
+) -> Tensor:
     if size is None:
         tensors = [each for each in (mean, std) if isinstance(each, torch.Tensor)]
         size = torch.broadcast_shapes(*(tuple(each.shape) for each in tensors))
@@ -228,13 +223,11 @@ def _normal(
     return _cast(mode.take(size, "normal"), dtype) * std + mean
 
 
-def _bernoulli(mode: Noise, input: torch.Tensor, p: Number | None = None) -> torch.Tensor:
+def _bernoulli(mode: Noise, input: Tensor, p: Number | None = None) -> Tensor:
     return (mode.take(input.shape, "uniform") < (input if p is None else p)).to(input.dtype)
 
 
-def _multinomial(
-    mode: Noise, input: torch.Tensor, num_samples: int, replacement: bool = False
-) -> torch.Tensor:
+def _multinomial(mode: Noise, input: Tensor, num_samples: int, replacement: bool = False) -> Tensor:
     if replacement:
         sums = input.cumsum(-1)
         part = mode.take((*input.shape[:-1], num_samples), "uniform") * sums[..., -1:]
@@ -247,13 +240,8 @@ def _multinomial(
 
 def _dropout(axes: int) -> Draw:
     def dropped(
-        mode: Noise,
-        input: torch.Tensor,
-        p: float = 0.5,
-        training: bool = True,
-        inplace: bool = False,
-        **_: object,
-    ) -> torch.Tensor:
+        mode: Noise, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False, **_: object
+    ) -> Tensor:
         shape = [*input.shape[:axes], *[1] * len(input.shape[axes:])]
         kept = (mode.take(shape, "uniform") >= p).to(input.dtype)
         made = input * kept * (1 / (1 - p) if p < 1 else 0.0)
@@ -263,8 +251,8 @@ def _dropout(axes: int) -> Draw:
 
 
 def _gumbel(
-    mode: Noise, logits: torch.Tensor, tau: float = 1, hard: bool = False, eps: float = 0, dim: int = -1
-) -> torch.Tensor:
+    mode: Noise, logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 0, dim: int = -1
+) -> Tensor:
     noise = mode.take(logits.shape, "exponential").clamp(min=TINY).log()
     soft = ((logits - noise) / tau).softmax(dim)
     if not hard:
@@ -274,12 +262,12 @@ def _gumbel(
 
 def _rrelu(
     mode: Noise,
-    input: torch.Tensor,
+    input: Tensor,
     lower: float = 1 / 8,
     upper: float = 1 / 3,
     training: bool = False,
     inplace: bool = False,
-) -> torch.Tensor:
+) -> Tensor:
     if not training:
         return torch.nn.functional.leaky_relu(input, (lower + upper) / 2)
     slopes = mode.take(input.shape, "uniform") * (upper - lower) + lower
@@ -288,16 +276,14 @@ def _rrelu(
 
 
 def _filled(kind: str, compute: Draw) -> Draw:
-    def filled(mode: Noise, x: torch.Tensor, *args: object, **options: object) -> torch.Tensor:
+    def filled(mode: Noise, x: Tensor, *args: object, **options: object) -> Tensor:
         words = {{"from": "low", "to": "high"}.get(name, name): value for name, value in options.items()}
         return x.copy_(compute(mode.take(x.shape, kind), *args, **words))
 
     return filled
 
 
-def _native_dropout(
-    mode: Noise, input: torch.Tensor, p: float, train: bool = True
-) -> tuple[torch.Tensor, torch.Tensor]:
+def _native_dropout(mode: Noise, input: Tensor, p: float, train: bool = True) -> tuple[Tensor, Tensor]:
     kept = mode.take(input.shape, "uniform") >= p
     return input * kept * (1 / (1 - p) if p < 1 else 0.0), kept
 

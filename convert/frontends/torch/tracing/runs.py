@@ -26,7 +26,7 @@ from tmconvert.frontends.torch.tracing.recording.arrays import array_of
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, modules_of
 from tmconvert.frontends.torch.tracing.recording.objects import opener
 from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard, same_folder, same_randomness
-from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
+from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken
@@ -61,7 +61,7 @@ class Runs:
         self,
         once: Callable[..., ModuleRun],
         clone: Callable[[Mapping[int, torch.Tensor]], Any],
-        inputs: Mapping[str, torch.Tensor],
+        inputs: Tensors,
         symbols: Sequence[validate_dynamic_shapes.Symbol],
         untouched: UntouchedModule,
         int_files: Sequence[str] = (),
@@ -129,7 +129,7 @@ class Runs:
 
     def run(
         self,
-        others: Mapping[str, torch.Tensor],
+        others: Tensors,
         replay: Outcomes | None = None,
         *,
         like_plain: bool = True,
@@ -143,7 +143,7 @@ class Runs:
         followed, where it was made before.
         """
 
-        def run(given: Mapping[str, torch.Tensor]) -> ModuleRun:
+        def run(given: Tensors) -> ModuleRun:
             follow_sizes = bool(self.symbols)
             if not like_plain and not self.first.tape.unlike_plain:
                 return self._once(given, replay, follow_sizes)
@@ -166,19 +166,17 @@ class Runs:
             except Exception:
                 raise error from None
 
-    def _once(
-        self, others: Mapping[str, torch.Tensor], replay: Outcomes | None, follow_sizes: bool
-    ) -> ModuleRun:
+    def _once(self, others: Tensors, replay: Outcomes | None, follow_sizes: bool) -> ModuleRun:
         """Returns a run whose recording has both sides of all decisions on data."""
         found = self._one_way(others, replay, follow_sizes, None)
         if found.tape.decided:
             from tmconvert.frontends.torch.tracing.control_flow.both_sides import BothSides
             from tmconvert.frontends.torch.tracing.control_flow.size_ways import candidates
 
-            def run(changed: Mapping[str, torch.Tensor], forced: Forced | None) -> ModuleRun:
+            def run(changed: Tensors, forced: Forced | None) -> ModuleRun:
                 return self._one_way({**others, **changed}, replay, follow_sizes, forced)
 
-            def resized(run: ModuleRun) -> Iterator[Mapping[str, torch.Tensor]]:
+            def resized(run: ModuleRun) -> Iterator[Tensors]:
                 return candidates(
                     self.symbols, self.inputs, {**self.inputs, **others, **run.changed}, run.tape
                 )
@@ -191,11 +189,7 @@ class Runs:
         return found
 
     def _one_way(
-        self,
-        others: Mapping[str, torch.Tensor],
-        replay: Outcomes | None,
-        follow_sizes: bool,
-        forced: Forced | None,
+        self, others: Tensors, replay: Outcomes | None, follow_sizes: bool, forced: Forced | None
     ) -> ModuleRun:
         """Runs the module with answers for its first decisions."""
         replaced = {id(self.inputs[name]): tensor for name, tensor in others.items()}
@@ -252,7 +246,7 @@ class Runs:
         like_first = self.tried(others, self.first.tape.outcomes)
         return like_first is not None and not have_same_outputs(like_first, found)
 
-    def compared(self, others: Mapping[str, torch.Tensor]) -> tuple[Example, str]:
+    def compared(self, others: Tensors) -> tuple[Example, str]:
         """Returns what a run computes, and how it differs from the first one."""
         found = self.run(others)
         return found.example(), self._like_first(found, others)[1]
@@ -311,7 +305,7 @@ class Runs:
                     chosen.outputs, chosen.expected = self.first.outputs, self.first.expected
                     self.first, self._replay, sizes = chosen, other.tape.outcomes, tried
 
-    def _like_first(self, found: ModuleRun, others: Mapping[str, torch.Tensor]) -> tuple[ModuleRun, str]:
+    def _like_first(self, found: ModuleRun, others: Tensors) -> tuple[ModuleRun, str]:
         """Returns a run on these inputs with the calls of the first one, if it computes the same, and how its
         calls differ from those.
         """
@@ -321,16 +315,14 @@ class Runs:
         replayed = self._replayed(others, self.first, found)
         return (found, difference) if replayed is None or self._difference(replayed) else (replayed, "")
 
-    def _replayed(
-        self, others: Mapping[str, torch.Tensor], path: ModuleRun, expected: ModuleRun
-    ) -> ModuleRun | None:
+    def _replayed(self, others: Tensors, path: ModuleRun, expected: ModuleRun) -> ModuleRun | None:
         """Returns a run with the outcomes of comparisons of another; None if it does not compute the same."""
         if path.tape.outcomes == expected.tape.outcomes:
             return None
         found = self.tried(others, path.tape.outcomes)
         return found if found is not None and have_same_outputs(found, expected) else None
 
-    def tried(self, others: Mapping[str, torch.Tensor], replay: Outcomes | None) -> ModuleRun | None:
+    def tried(self, others: Tensors, replay: Outcomes | None) -> ModuleRun | None:
         try:
             return self.run(others, replay, like_plain=False)
         except (Exception, SystemExit):  # the module's own, at a size that it does not take
@@ -384,7 +376,7 @@ class UntouchedModule:
         self,
         module: Callable[..., Any],
         clone: Callable[[Mapping[int, torch.Tensor]], Any],
-        inputs: Mapping[str, torch.Tensor],
+        inputs: Tensors,
         training: bool = False,
     ) -> None:
         self.name, self.refusal, self.saturates = f"PyTorch {torch.__version__}", "", False
@@ -399,9 +391,7 @@ class UntouchedModule:
         """Leaves the module out of pickled models: None takes the place of this object."""
         return type(None), ()
 
-    def outputs(
-        self, others: Mapping[str, torch.Tensor], rounding: tuple[int, int] | None = None
-    ) -> Outputs | None:
+    def outputs(self, others: Tensors, rounding: tuple[int, int] | None = None) -> Outputs | None:
         """Returns the outputs, with other inputs by name; None where the module raises an error.
 
         ``rounding`` is the seed and the units of other rounding, if any.

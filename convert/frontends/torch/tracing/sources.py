@@ -34,6 +34,7 @@ from tmconvert.frontends.torch.tracing.recording.users_code import (
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_state
 from tmconvert.frontends.torch.tracing.tracer import named_tensors, trace_module
 from tmconvert.ir import TracedModule
+from tmconvert.ir.types import Args, Kwargs
 from tmconvert.progress import begin
 
 if TYPE_CHECKING:
@@ -220,12 +221,7 @@ def _trace_part(folder: str, model: Pretrained, part: Part) -> TracedModule:
 
 
 def _trace_in_folder(
-    folder: str,
-    model: Pretrained,
-    module: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    tracing: Tracing,
+    folder: str, model: Pretrained, module: Any, args: Args, kwargs: Kwargs, tracing: Tracing
 ) -> TracedModule:
     from tmconvert.frontends.torch.tracing.programs.confined_libraries import confined
 
@@ -235,9 +231,7 @@ def _trace_in_folder(
     return traced
 
 
-def _trace_of_user(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing
-) -> TracedModule:
+def _trace_of_user(module: Any, args: Args, kwargs: Kwargs, tracing: Tracing) -> TracedModule:
     """Traces a model that is not the caller's code: exceptions in it become UnsupportedError TM2014."""
     check_arguments(module, args, kwargs)
     try:
@@ -249,7 +243,7 @@ def _trace_of_user(
         raise
 
 
-def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing) -> TracedModule:
+def _trace(module: Any, args: Args, kwargs: Kwargs, tracing: Tracing) -> TracedModule:
     begin("trace")
     module = getattr(module, "_orig_mod", module)  # of torch.compile
     sizes = _sizes(module, args, kwargs, tracing)
@@ -262,11 +256,7 @@ def _trace(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: 
 
 
 def _trace_with(
-    module: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    tracing: Tracing,
-    sizes: Mapping[str, Mapping[int, str]] | None,
+    module: Any, args: Args, kwargs: Kwargs, tracing: Tracing, sizes: Mapping[str, Mapping[int, str]] | None
 ) -> TracedModule:
     mode = in_evaluation(module, tracing.training)
     with _one_thread_in_fork(), _uncompiled(), mode as modes, wide_state(module) as notes:
@@ -289,7 +279,7 @@ def _trace_with(
 
 
 def _sizes(
-    module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], tracing: Tracing
+    module: Any, args: Args, kwargs: Kwargs, tracing: Tracing
 ) -> Mapping[str, Mapping[int, str]] | None:
     """Returns the dynamic sizes by input. Raises UsageError TM6014, and what a collection raises."""
     given: Any = tracing.sizes_of_call
@@ -309,7 +299,7 @@ def _sizes(
     }
 
 
-def _arguments_by_name(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+def _arguments_by_name(module: Any, args: Args, kwargs: Kwargs) -> Kwargs:
     """Returns the arguments of a call; those of ``*args`` are one tuple, those of ``**kwargs`` one dict."""
     function = module.forward if isinstance(module, torch.nn.Module) else module
     try:
@@ -338,7 +328,7 @@ def _uncompiled() -> AbstractContextManager[Any]:
     return torch.compiler.set_stance("force_eager")
 
 
-def example_tensors(tracing: Tracing) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def example_tensors(tracing: Tracing) -> tuple[Args, Kwargs]:
     """Returns the example inputs with arrays converted to tensors."""
     return (
         tuple(_tensor(value) for value in tracing.args),

@@ -25,9 +25,10 @@ from tmconvert.frontends.torch.tracing.recording.state_guard import (
     same_randomness,
     shown_names,
 )
-from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
+from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain_structure
 from tmconvert.frontends.torch.tracing.runs import are_equal, savable
 from tmconvert.ir.tree import leaves
+from tmconvert.ir.types import Args
 
 ALL = "all"
 _CALLS = 3  # in a row, that the state must reproduce
@@ -151,9 +152,7 @@ class _State:
             for name, tensor in examples.items()
         }
 
-    def checked(
-        self, made: Callable[..., Any], examples: Mapping[str, torch.Tensor], names: Sequence[str]
-    ) -> list[str]:
+    def checked(self, made: Callable[..., Any], examples: Tensors, names: Sequence[str]) -> list[str]:
         """Returns notes. Raises UnsupportedError TM2023 where calls with the state differ from the module's.
 
         State that was not requested may differ: a note of the traced model reports it.
@@ -174,9 +173,7 @@ class _State:
         why = "is not a tensor, and calls depend on it" if others else why
         raise _refused(shown_names(others or [*examples]), why)
 
-    def _in_a_row(
-        self, made: Callable[..., Any], state: Mapping[str, torch.Tensor], calls: int
-    ) -> list[list[np.ndarray]]:
+    def _in_a_row(self, made: Callable[..., Any], state: Tensors, calls: int) -> list[list[np.ndarray]]:
         """Returns the outputs of calls, where each gets the state that the one before returns."""
         results = []
         for _ in range(calls):
@@ -186,9 +183,7 @@ class _State:
                 results.append(_arrays(result))
         return results
 
-    def _call(
-        self, module: Callable[..., Any] | None = None, state: Mapping[str, torch.Tensor] | None = None
-    ) -> Any:
+    def _call(self, module: Callable[..., Any] | None = None, state: Tensors | None = None) -> Any:
         args, kwargs = self.clone()
         given = {name: tensor.clone() for name, tensor in (state or {}).items()}
         with same_randomness(), torch.no_grad():
@@ -325,9 +320,7 @@ def _children(value: object) -> list[tuple[Any, Any]]:
     return [*vars(value).items()] if is_users_object(value) else []
 
 
-def _leaves(
-    value: object, path: Path = (), seen: tuple[int, ...] = ()
-) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def _leaves(value: object, path: Path = (), seen: tuple[int, ...] = ()) -> Iterator[tuple[Args, Any]]:
     """Yields what is within a value, with the paths to it."""
     children = [] if isinstance(value, torch.Tensor) or id(value) in seen else _children(value)
     if not children:
@@ -336,7 +329,7 @@ def _leaves(
         yield from _leaves(child, (*path, key), (*seen, id(value)))
 
 
-def _shape(value: object) -> list[tuple[Any, ...]]:
+def _shape(value: object) -> list[Args]:
     """Returns the paths of the tensors within a value."""
     return [path for path, leaf in _leaves(value) if isinstance(leaf, torch.Tensor)]
 

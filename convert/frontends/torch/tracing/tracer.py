@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch import Tensor
 from torch.utils._pytree import SUPPORTED_NODES, tree_map
 
 from tmconvert.errors import TmconvertError, UnsupportedError
@@ -23,7 +24,7 @@ from tmconvert.frontends.torch.tracing.recording.leaf_calls import register_type
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation
 from tmconvert.frontends.torch.tracing.recording.modules import parameter_names
 from tmconvert.frontends.torch.tracing.recording.objects import cloned_object, is_cache, opener
-from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
+from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Scope, Value, captured_tensors
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import differing
 from tmconvert.frontends.torch.tracing.runs import Runs, UntouchedModule
@@ -36,6 +37,7 @@ from tmconvert.ir.extract import matching_input
 from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.symbolic.open_sizes import fixed_axes
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.types import Args, Kwargs
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.loops.rolling import Loops
@@ -136,10 +138,10 @@ def _static_loops(roll_loops: bool) -> Loops | None:
 def _extended(
     module: Module,
     args: tuple[object, ...],
-    kwargs: dict[str, Any],
+    kwargs: Kwargs,
     wanted: tuple[Sequence[str], str],
     sizes: Mapping[str, Mapping[int, str]] | None,
-) -> tuple[Module, dict[str, Any], list[str], Any]:
+) -> tuple[Module, Kwargs, list[str], Any]:
     """Returns a module that takes random numbers and state, its keyword arguments, notes, and sizes."""
     (state, noise), notes = wanted, list[str]()
     if noise == "input":
@@ -164,7 +166,7 @@ def _sizes_of_noise(
     module: Module,
     args: tuple[object, ...],
     kwargs: dict[str, object],
-    drawn: Mapping[str, torch.Tensor],
+    drawn: Tensors,
     sizes: Mapping[str, Mapping[int, str]],
 ) -> dict[str, dict[int, str]]:
     """Returns the dynamic axes of random tensors, which the module draws at two sizes."""
@@ -207,9 +209,7 @@ def _widened(module: Module, args: tuple[object, ...], kwargs: dict[str, object]
 
 
 def _check_unseen(
-    first: ModuleRun,
-    changed: Callable[[Callable[[torch.Tensor], torch.Tensor]], ModuleRun],
-    freeze_control_flow: bool,
+    first: ModuleRun, changed: Callable[[Callable[[Tensor], Tensor]], ModuleRun], freeze_control_flow: bool
 ) -> None:
     """Rejects a captured tensor that depends on the inputs: a file would have the example's data for all."""
     is_seen = not first.recorder.origins.unknown
@@ -362,9 +362,9 @@ def _check_empty(
 def _fixed(
     wanted: validate_dynamic_shapes.Axes,
     fix: Mapping[str, int],
-    inputs: Mapping[str, torch.Tensor],
-    arguments: tuple[tuple[Any, ...], dict[str, Any]],
-) -> tuple[validate_dynamic_shapes.Axes, tuple[Any, ...], dict[str, Any]]:
+    inputs: Tensors,
+    arguments: tuple[Args, Kwargs],
+) -> tuple[validate_dynamic_shapes.Axes, Args, Kwargs]:
     """Returns the dynamic axes that are left, and the arguments with the sizes that ``fix`` has."""
     wanted = {
         name: {axis % inputs[name].dim(): size for axis, size in axes.items()}
@@ -401,10 +401,7 @@ def _with_traced_int(
 
 
 def _traced_again(
-    module: Module,
-    given: tuple[tuple[Any, ...], dict[str, Any]],
-    arguments: tuple[tuple[Any, ...], dict[str, Any]] | None = None,
-    **options: Any,
+    module: Module, given: tuple[Args, Kwargs], arguments: tuple[Args, Kwargs] | None = None, **options: Any
 ) -> TracedModule:
     """Traces a module with the arguments ``given``, or with others."""
     args, kwargs = arguments or given
@@ -439,9 +436,7 @@ def _with_loops(
     return None
 
 
-def _by_input(
-    wanted: validate_dynamic_shapes.Axes, inputs: Mapping[str, torch.Tensor]
-) -> validate_dynamic_shapes.Axes:
+def _by_input(wanted: validate_dynamic_shapes.Axes, inputs: Tensors) -> validate_dynamic_shapes.Axes:
     """Returns the sizes under the names of the inputs. Raises UsageError TM6014 for other names."""
     return {matching_input(name, list(inputs)): axes for name, axes in wanted.items()}
 
@@ -475,9 +470,7 @@ def _check_decisions(traced: TracedModule, found: str, freeze_control_flow: bool
 # ---- data
 
 
-def named_tensors(
-    module: object, args: tuple[object, ...], kwargs: dict[str, object]
-) -> dict[str, torch.Tensor]:
+def named_tensors(module: object, args: tuple[object, ...], kwargs: dict[str, object]) -> dict[str, Tensor]:
     """Returns the tensors among the arguments by input name."""
     register_types()
     scope = Scope("", "", parameters=parameter_names(module, args, kwargs))
@@ -493,7 +486,7 @@ def named_tensors(
     return {name: tensors[value] for name, value in scope.formal_inputs() if value in tensors}
 
 
-def _cloned(tree: object, others: Mapping[int, torch.Tensor]) -> Any:
+def _cloned(tree: object, others: Mapping[int, Tensor]) -> Any:
     """Returns the arguments with each tensor copied, so that the module may write to them.
 
     ``others`` are what to take in the place of tensors, by their ids.

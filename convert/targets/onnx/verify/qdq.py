@@ -15,7 +15,7 @@ equals that of the source, and each tensor agrees with the result for its operan
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +25,7 @@ from tmconvert.errors import VerificationError
 from tmconvert.formats.onnx.model import read_initializers, read_model
 from tmconvert.formats.onnx.tap import with_outputs
 from tmconvert.ir import InternalGraph, Node, QParams
+from tmconvert.ir.types import NamedArrays
 from tmconvert.lowering.origins import Role
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
@@ -93,12 +94,12 @@ class _Sessions:
         """Whether kernels of this processor may accumulate the file's products incorrectly."""
         return bool(self.made.saturating) and saturates_here()
 
-    def observed(self, inputs: Mapping[str, np.ndarray]) -> Tensors:
+    def observed(self, inputs: NamedArrays) -> Tensors:
         """Returns the tensors of the file, and the inputs, after their pair."""
         self.meant, arrays = self._run(_EXACT, inputs)
         return self._tensors(arrays)
 
-    def fused(self, inputs: Mapping[str, np.ndarray], tensors: Tensors) -> Tensors | None:
+    def fused(self, inputs: NamedArrays, tensors: Tensors) -> Tensors | None:
         """The same in fused kernels, to explain differing outputs; None if equal, or if sums saturate."""
         worst = 0.0
         made = _FUSED.run([self.path], inputs, list(self.outputs))
@@ -120,9 +121,7 @@ class _Sessions:
                 remedy = f": {REMEDY}" if self.saturates else ""
                 yield f"{about}: {name} is up to {steps:.1f} steps from the exact sums{remedy}"
 
-    def _run(
-        self, session: Session, inputs: Mapping[str, np.ndarray]
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    def _run(self, session: Session, inputs: NamedArrays) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Returns the outputs of the model, and the requested tensors."""
         names = list(dict.fromkeys([*self.outputs, *self.requested]))
         arrays = dict(zip(names, session.run([self.readable], inputs, names), strict=True))

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tmconvert.ir.types import Paths, Shapes
 from tmconvert.output.atomic import temporary_folder
 from tmconvert.targets.onnx.runtime import OnnxRuntime, onnx_runtime
 from tmconvert.verification.runtime import THREADS, refusals
@@ -33,11 +34,7 @@ class Session(OnnxRuntime):
         return {"fuses": self.fuses, "keeps_memory": self.keeps_memory}
 
     def run_here(
-        self,
-        paths: Sequence[Path],
-        inputs: Mapping[str, np.ndarray],
-        outputs: Sequence[str],
-        shapes: Sequence[Sequence[int]] | None,
+        self, paths: Paths, inputs: Mapping[str, np.ndarray], outputs: Sequence[str], shapes: Shapes | None
     ) -> list[np.ndarray]:
         with refusals(self.name):
             key = os.fspath(paths[0]), self.fuses, self.keeps_memory

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from tmconvert.lowering.names import Names
-from tmconvert.lowering.target_graph import Attribute, Operator, Quantization, Value
+from tmconvert.lowering.target_graph import Attribute, Operands, Operator, Quantization, Value
 
 INT32 = np.dtype(np.int32)
 
@@ -22,7 +22,7 @@ class FormWriter:
     def op(
         self,
         type: str,
-        inputs: Sequence[Value | None],
+        inputs: Operands,
         shape: Sequence[int],
         *,
         like: Value | None = None,
@@ -46,7 +46,7 @@ class FormWriter:
     def last(
         self,
         type: str,
-        inputs: Sequence[Value | None],
+        inputs: Operands,
         number: int = 0,
         options: Mapping[str, Attribute] | None = None,
         **attributes: Attribute,
@@ -55,7 +55,7 @@ class FormWriter:
         self._append(type, inputs, [self.operator.outputs[number]], {**(options or {}), **attributes})
         return self.operators
 
-    def copy(self, inputs: Sequence[Value | None], shape: Sequence[int], **attributes: Attribute) -> Value:
+    def copy(self, inputs: Operands, shape: Sequence[int], **attributes: Attribute) -> Value:
         """Appends the operator itself with other operands, and returns its result in another shape."""
         result = self.operator.outputs[0]
         kept = {**self.operator.attributes, **attributes}
@@ -112,11 +112,7 @@ class FormWriter:
         return made
 
     def _append(
-        self,
-        type: str,
-        inputs: Sequence[Value | None],
-        outputs: list[Value],
-        attributes: dict[str, Attribute],
+        self, type: str, inputs: Operands, outputs: list[Value], attributes: dict[str, Attribute]
     ) -> None:
         name = f"/{outputs[0].name}/{type}"
         source = self.operator.source

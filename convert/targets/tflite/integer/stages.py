@@ -6,10 +6,8 @@ QParams, and ``encode`` writes the integer graph.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tmconvert.lowering.target_graph import TargetGraph
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.targets.options import IntegerType, IoType
 from tmconvert.targets.tflite.integer.encode import encode
 from tmconvert.targets.tflite.integer.kernel_choice import used_qparams
@@ -21,7 +19,7 @@ from tmconvert.targets.tflite.integer.tables import add_tables
 
 def to_integers(
     graph: TargetGraph,
-    catalogue: Mapping[str, Op],
+    catalogue: Ops,
     *,
     activations: IntegerType = "int8",
     io_type: IoType = "int8",

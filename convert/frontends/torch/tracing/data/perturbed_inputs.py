@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 
 from tmconvert.frontends.torch.tracing.data.integers import INTEGERS
+from tmconvert.frontends.torch.tracing.recording.structure import Tensors
 
 
 def _negated(tensor: torch.Tensor) -> torch.Tensor:
@@ -66,9 +67,7 @@ def moved(tensor: torch.Tensor) -> torch.Tensor:
     return tensor * factors.reshape(tensor.shape).to(tensor.dtype)
 
 
-def lengths_like_sizes(
-    inputs: Mapping[str, torch.Tensor], others: Mapping[str, torch.Tensor]
-) -> dict[str, torch.Tensor]:
+def lengths_like_sizes(inputs: Tensors, others: Tensors) -> dict[str, torch.Tensor]:
     """Returns the integer inputs of ``others`` that have a size of ``inputs`` as an element, with the other
     size in its place: the lengths of a batch whose longest item is as long as the axis.
     """

@@ -12,6 +12,7 @@ from types import FrameType
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
@@ -69,12 +70,7 @@ class Program(torch.nn.Module):
     """
 
     def __init__(
-        self,
-        path: str,
-        graph: Document,
-        signature: Document,
-        call: Document,
-        tensors: dict[str, torch.Tensor],
+        self, path: str, graph: Document, signature: Document, call: Document, tensors: dict[str, Tensor]
     ) -> None:
         super().__init__()
         self._path, self._graph = path, graph
@@ -236,7 +232,7 @@ def _assign(output: Document, value: Any, values: dict[str, object]) -> None:
             _assign(each if kind != "as_tensors" else {"as_tensor": each}, part, values)
 
 
-def _hold(module: torch.nn.Module, path: str, tensor: torch.Tensor) -> None:
+def _hold(module: torch.nn.Module, path: str, tensor: Tensor) -> None:
     """Registers a buffer at a dotted path below a module."""
     *holders, name = path.split(".")
     for holder in holders:
@@ -246,7 +242,7 @@ def _hold(module: torch.nn.Module, path: str, tensor: torch.Tensor) -> None:
     module._buffers[name] = tensor
 
 
-def _held(module: torch.nn.Module, path: str) -> torch.Tensor:
+def _held(module: torch.nn.Module, path: str) -> Tensor:
     *holders, name = path.split(".")
     for holder in holders:
         module = module._modules[holder]  # type: ignore[assignment]

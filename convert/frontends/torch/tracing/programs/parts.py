@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from tmconvert.frontends.torch.tracing.programs.pooling import SentenceVectors
 from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
@@ -54,10 +55,10 @@ class Decoder(torch.nn.Module):
 
     def forward(
         self,
-        input_ids: torch.Tensor,
-        encoder_hidden_states: torch.Tensor,
+        input_ids: Tensor,
+        encoder_hidden_states: Tensor,
         past_key_values: Any,
-        encoder_attention_mask: torch.Tensor | None = None,
+        encoder_attention_mask: Tensor | None = None,
     ) -> dict[str, Any]:
         known, length = past_key_values[0][2].shape[2], encoder_hidden_states.shape[1]
         unknown = torch.narrow(encoder_hidden_states, 1, known, length - known)
@@ -84,7 +85,7 @@ def _cache(layers: Any) -> Any:
     return made
 
 
-def _tensors(cache: Any) -> list[tuple[torch.Tensor, ...]]:
+def _tensors(cache: Any) -> list[tuple[Tensor, ...]]:
     pairs = zip(cache.self_attention_cache.layers, cache.cross_attention_cache.layers, strict=True)
     return [(own.keys, own.values, cross.keys, cross.values) for own, cross in pairs]
 
@@ -138,13 +139,11 @@ class _Encoder(torch.nn.Module):
         super().__init__()
         self.encoder = encoder
 
-    def forward(self, **inputs: Any) -> dict[str, torch.Tensor]:
+    def forward(self, **inputs: Any) -> dict[str, Tensor]:
         return {"last_hidden_state": self.encoder(**inputs)[0]}
 
 
-def _decoder_part(
-    decoder: Decoder, tokens: torch.Tensor, hidden: torch.Tensor, mask: Any, layers: Any
-) -> Part:
+def _decoder_part(decoder: Decoder, tokens: Tensor, hidden: Tensor, mask: Any, layers: Any) -> Part:
     inputs = {"input_ids": tokens, "encoder_hidden_states": hidden, "past_key_values": layers}
     sizes: Sizes = {
         "input_ids": {0: "batch", 1: "decoder_sequence"},

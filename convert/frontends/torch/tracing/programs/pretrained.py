@@ -14,12 +14,14 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 
 import torch
+from torch import Tensor
 
 from tmconvert.errors import LoadError
 from tmconvert.frontends.torch.pretrained import CONFIG, PretrainedFolder, unusable
 from tmconvert.frontends.torch.tracing.programs.checkpoint_integers import mark_parameters, restore_weights
 from tmconvert.frontends.torch.tracing.programs.confined_libraries import confined
 from tmconvert.frontends.torch.tracing.recording.users_code import shown
+from tmconvert.ir.types import Kwargs
 
 OLDEST = (4, 56)  # of transformers: the first release whose from_pretrained has dtype
 SHOWN, LONGEST = 3, 80  # names in a message, and characters of each
@@ -97,7 +99,7 @@ def _transformers(folder: str) -> Any:
     return transformers
 
 
-def _weights(folder: PretrainedFolder) -> dict[str, torch.Tensor]:
+def _weights(folder: PretrainedFolder) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     weights: dict[str, torch.Tensor] = {}
@@ -155,8 +157,8 @@ def _class(transformers: ModuleType, folder: PretrainedFolder, config: object) -
 
 
 def _filled(
-    transformers: ModuleType, kind: Any, config: object, weights: dict[str, torch.Tensor]
-) -> tuple[Any, dict[str, Any]]:
+    transformers: ModuleType, kind: Any, config: object, weights: dict[str, Tensor]
+) -> tuple[Any, Kwargs]:
     """Returns a model with weights, and transformers' report of names that do not fit.
 
     Transformers renames what older releases wrote, and ties weights. The method of the base class is called,
@@ -177,11 +179,7 @@ def _filled(
 
 
 def _check(
-    folder: PretrainedFolder,
-    kind: type,
-    model: torch.nn.Module,
-    report: dict[str, Any],
-    weights: dict[str, torch.Tensor],
+    folder: PretrainedFolder, kind: type, model: torch.nn.Module, report: Kwargs, weights: dict[str, Tensor]
 ) -> None:
     """Raises LoadError TM1028 for weights that are missing or have other shapes."""
     name = kind.__name__
@@ -207,11 +205,7 @@ def _check(
 
 
 def _drawn(
-    transformers: ModuleType,
-    kind: Any,
-    config: object,
-    weights: dict[str, torch.Tensor],
-    model: torch.nn.Module,
+    transformers: ModuleType, kind: Any, config: object, weights: dict[str, Tensor], model: torch.nn.Module
 ) -> list[str]:
     """Returns names of weights that the folder lacks, transformers does not miss, and a seed decides.
 
@@ -234,7 +228,7 @@ def _drawn(
     return [name for name, value in found.items() if not torch.equal(value, other[name])]
 
 
-def _notes(folder: PretrainedFolder, kind: type, report: dict[str, Any]) -> list[str]:
+def _notes(folder: PretrainedFolder, kind: type, report: Kwargs) -> list[str]:
     notes = []
     if folder.names_code:
         notes.append(

@@ -28,6 +28,7 @@ from tmconvert.frontends.torch.tracing.sizes.script_arithmetic import (
     with_tensors,
 )
 from tmconvert.frontends.torch.tracing.special.branches import conditional, while_loop
+from tmconvert.ir.types import Kwargs
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
@@ -88,7 +89,7 @@ def _reads_tensor(node: Any) -> bool:
 
 
 def run_script(
-    recorder: Recorder, script: Any, args: Sequence[Any], kwargs: dict[str, Any], at: Callable[[Any], None]
+    recorder: Recorder, script: Any, args: Sequence[Any], kwargs: Kwargs, at: Callable[[Any], None]
 ) -> Any:
     """Runs a script function or method, whose ops the recorder sees; ``at`` gets each node before it runs.
 
@@ -125,7 +126,7 @@ class _GraphRun:
         self._at = at
         self._same: dict[str, list[bool]] = {}  # results of an If that are the same number in both branches
 
-    def block(self, block: Any, outer: dict[str, Any], given: Sequence[Any]) -> list[Any]:
+    def block(self, block: Any, outer: Kwargs, given: Sequence[Any]) -> list[Any]:
         """Returns the results of a block whose inputs are ``given``."""
         values = dict(outer)
         for name, value in zip(block.inputs(), given, strict=True):
@@ -137,7 +138,7 @@ class _GraphRun:
                 values[output.debugName()] = result
         return [values[output.debugName()] for output in block.outputs()]
 
-    def _node(self, node: Any, values: dict[str, Any]) -> list[Any]:
+    def _node(self, node: Any, values: Kwargs) -> list[Any]:
         kind = node.kind()
         if kind == "prim::Constant":
             return [constant(node)]
@@ -175,7 +176,7 @@ class _GraphRun:
         result = operation(*args[: len(args) - len(keywords)], **keywords)
         return list(result) if node.outputsSize() > 1 else [result][: node.outputsSize()]
 
-    def _if(self, node: Any, condition: Any, values: dict[str, Any]) -> list[Any]:
+    def _if(self, node: Any, condition: Any, values: Kwargs) -> list[Any]:
         blocks = list(node.blocks())
         if not isinstance(condition, torch.Tensor):
             return self.block(blocks[0 if condition else 1], values, ())
@@ -205,7 +206,7 @@ class _GraphRun:
         self._same[_key(node)] = is_same
         return [a if same else made for made, a, same in zip(results, taken, is_same, strict=True)]
 
-    def _loop(self, node: Any, args: list[Any], values: dict[str, Any]) -> list[Any]:
+    def _loop(self, node: Any, args: list[Any], values: Kwargs) -> list[Any]:
         (block,) = node.blocks()
         trips, goes_on, *state = args
         number = 0
@@ -217,9 +218,7 @@ class _GraphRun:
             number += 1
         return self._while(block, values, (number, trips, goes_on, state))
 
-    def _while(
-        self, block: object, values: dict[str, Any], start: tuple[int, Any, Any, list[Any]]
-    ) -> list[Any]:
+    def _while(self, block: object, values: Kwargs, start: tuple[int, Any, Any, list[Any]]) -> list[Any]:
         number, trips, goes_on, state = start
         is_endless = not isinstance(trips, torch.Tensor) and trips >= _ENDLESS
         limit = self._as_tensors(trips) if not is_endless else None
@@ -249,7 +248,7 @@ class _GraphRun:
         after = list(while_loop(self.recorder, condition, body, carried, ()))[2:]
         return _write_back(after, written, values)
 
-    def _written(self, blocks: Sequence[Any], values: dict[str, Any]) -> list[str]:
+    def _written(self, blocks: Sequence[Any], values: Kwargs) -> list[str]:
         """Returns the tensors to which blocks write, by name; their views must not be used there, too."""
         written = _written_tensors(blocks, values)
         used = _used_names(blocks) if written else set()
@@ -286,7 +285,7 @@ class _GraphRun:
         return UnsupportedError("TM2011", f"the script has {what}", source=user_place())
 
 
-def _written_tensors(blocks: Sequence[Any], values: dict[str, Any]) -> list[str]:
+def _written_tensors(blocks: Sequence[Any], values: Kwargs) -> list[str]:
     """Returns the names of tensors around blocks to which they write, also through views."""
     found: dict[str, None] = {}
     for node in (node for block in blocks for node in block.nodes()):
@@ -312,7 +311,7 @@ def _share_data(one: torch.Tensor, other: torch.Tensor) -> bool:
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
-def _write_back(made: list[Any], written: list[str], values: dict[str, Any]) -> list[Any]:
+def _write_back(made: list[Any], written: list[str], values: Kwargs) -> list[Any]:
     """Writes the last of the results of blocks to the tensors around them, and returns the others."""
     count = len(made) - len(written)
     for name, result in zip(written, made[count:], strict=True):

@@ -11,19 +11,18 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.nn import functional as F
 
 _OF_PADDING = 1  # the mask_type of a mask (batch, length) of keys
 
 
-def _heads(x: torch.Tensor, count: int) -> torch.Tensor:
+def _heads(x: Tensor, count: int) -> Tensor:
     """(batch, length, width) -> (batch, count, length, width / count)."""
     return x.view(x.size(0), x.size(1), count, x.size(2) // count).transpose(1, 2)
 
 
-def _projected(
-    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor
-) -> tuple[torch.Tensor, ...]:
+def _projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: Tensor) -> tuple[Tensor, ...]:
     if query is key and key is value:
         return F.linear(query, weight, bias).chunk(3, -1)
     parts = zip((query, key, value), weight.chunk(3), bias.chunk(3), strict=True)
@@ -31,20 +30,20 @@ def _projected(
 
 
 def attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
     width: int,
     heads: int,
-    weight: torch.Tensor,
-    bias: torch.Tensor,
-    last_weight: torch.Tensor,
-    last_bias: torch.Tensor,
-    mask: torch.Tensor | None = None,
+    weight: Tensor,
+    bias: Tensor,
+    last_weight: Tensor,
+    last_bias: Tensor,
+    mask: Tensor | None = None,
     need_weights: bool = True,
     average_attn_weights: bool = True,
     mask_type: int | None = None,
-) -> tuple[torch.Tensor, torch.Tensor | None]:
+) -> tuple[Tensor, Tensor | None]:
     """Computes ``aten::_native_multi_head_attention``: (batch, length, width) of the same type.
 
     Returns the values, and the weights (batch, length, length) or (batch, heads, length, length).
@@ -65,31 +64,31 @@ def attention(
 
 
 def encoder_layer(
-    x: torch.Tensor,
+    x: Tensor,
     width: int,
     heads: int,
-    weight: torch.Tensor,
-    bias: torch.Tensor,
-    last_weight: torch.Tensor,
-    last_bias: torch.Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    last_weight: Tensor,
+    last_bias: Tensor,
     use_gelu: bool,
     norm_first: bool,
     eps: float,
-    *of_layers: torch.Tensor,
-    mask: torch.Tensor | None = None,
+    *of_layers: Tensor,
+    mask: Tensor | None = None,
     mask_type: int | None = None,
-) -> torch.Tensor:
+) -> Tensor:
     """Computes ``aten::_transformer_encoder_layer_fwd`` of x (batch, length, width).
 
     ``of_layers`` are the weights and biases of two layer norms, then of two linear layers.
     """
     norms, linears = of_layers[:4], of_layers[4:]
 
-    def attended(x: torch.Tensor) -> torch.Tensor:
+    def attended(x: Tensor) -> Tensor:
         own = (weight, bias, last_weight, last_bias)
         return attention(x, x, x, width, heads, *own, mask, False, mask_type=mask_type)[0]
 
-    def widened(x: torch.Tensor) -> torch.Tensor:
+    def widened(x: Tensor) -> Tensor:
         inner = F.linear(x, *linears[:2])
         return F.linear(F.gelu(inner) if use_gelu else F.relu(inner), *linears[2:])
 

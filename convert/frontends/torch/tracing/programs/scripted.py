@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name, aten_name, name_of
 from tmconvert.frontends.torch.tracing.recording.source_lines import STAND_INS
 from tmconvert.frontends.torch.tracing.recording.state_guard import marked_as_exported
+from tmconvert.ir.types import AnyCallable, Args, Kwargs
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
@@ -70,13 +71,7 @@ def _located(block: Any) -> Iterator[tuple[str, Source]]:
             yield from _located(inner)
 
 
-def called_script(
-    recorder: Recorder,
-    original: Callable[..., Any],
-    script: Any,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-) -> Any:
+def called_script(recorder: Recorder, original: AnyCallable, script: Any, args: Args, kwargs: Kwargs) -> Any:
     """Records the calls inside of a script instead of the call, which is that of ``original``."""
     from tmconvert.frontends.torch.tracing.programs.script_graphs import (
         decides_by_data,

@@ -16,6 +16,7 @@ from tmconvert.frontends.torch.tracing.sizes.integers import TRACED
 from tmconvert.frontends.torch.tracing.special.quantized import made_of_tensors
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import float8_steps, widened
 from tmconvert.ir.tree import leaves
+from tmconvert.ir.types import Args, Kwargs
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
@@ -35,9 +36,7 @@ class Inside(TorchDispatchMode):
     def _should_skip_dynamo(cls) -> bool:
         return False  # it would import torch._dynamo, which takes seconds, while constructors are replaced
 
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_dispatch__(self, func: Any, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Any:
         recorder, kwargs = self.recorder, kwargs or {}
         if recorder.is_busy:
             return func(*args, **kwargs)
@@ -99,9 +98,7 @@ class Inside(TorchDispatchMode):
                 notes=[("help", "call the module in PyTorch first, which shows the same error")],
             ) from error
 
-    def _looked(
-        self, special: access.Special, func: object, args: tuple[object, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def _looked(self, special: access.Special, func: object, args: tuple[object, ...], kwargs: Kwargs) -> Any:
         try:
             return special(self.recorder, func, args, kwargs)
         except TmconvertError as error:

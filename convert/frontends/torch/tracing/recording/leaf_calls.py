@@ -27,6 +27,7 @@ from tmconvert.frontends.torch.tracing.special.quantized import dtype_of
 from tmconvert.ir import TracedModule
 from tmconvert.ir.extensible import extension_of
 from tmconvert.ir.tree import leaves, leaves_of, map_leaves
+from tmconvert.ir.types import AnyCallable
 from tmconvert.symbolics.registry import custom_op, registered_ops
 
 WRITES = "TM2021"
@@ -39,9 +40,7 @@ def calls_of_leaves(recorder: Recorder, held: Mapping[int, str]) -> Iterator[Non
     original: Any = vars(owner).get("__call__")  # a model can be called where users have models
     thread = threading.get_ident()
 
-    def recorded(
-        name: str, function: Callable[..., Any], args: tuple[object, ...], kwargs: dict[str, Any]
-    ) -> Any:
+    def recorded(name: str, function: AnyCallable, args: tuple[object, ...], kwargs: dict[str, Any]) -> Any:
         if recorder.is_busy or recorder.is_batched:
             return function(*args, **kwargs)
         return leaf_call(recorder, name, function, args, kwargs)
@@ -61,7 +60,7 @@ def calls_of_leaves(recorder: Recorder, held: Mapping[int, str]) -> Iterator[Non
         yield
 
 
-def _on_tensors(module: TracedModule, original: Callable[..., Any]) -> Callable[..., Any]:
+def _on_tensors(module: TracedModule, original: AnyCallable) -> AnyCallable:
     """Returns a function of tensors that computes a TracedModule by its reference kernels."""
 
     def computed(*args: object, **kwargs: object) -> Any:
@@ -82,7 +81,7 @@ def _as_tensor(leaf: object) -> Any:
 def leaf_call(
     recorder: Recorder,
     name: str,
-    function: Callable[..., Any],
+    function: AnyCallable,
     args: tuple[object, ...],
     kwargs: dict[str, Any],
     module: CalledModule | None = None,

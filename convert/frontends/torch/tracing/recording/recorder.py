@@ -43,6 +43,7 @@ from tmconvert.frontends.torch.tracing.special.quantized import (
 )
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import Float32Copies, float8_steps, widened
 from tmconvert.ir.tree import Tree, leaves, leaves_of, map_leaves
+from tmconvert.ir.types import Args, Kwargs
 
 Function = Callable[..., Any]
 
@@ -91,9 +92,7 @@ class Recorder(TorchFunctionMode):
 
     # ---- calls
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
+    def __torch_function__(self, func: Any, types: Any, args: Args = (), kwargs: Kwargs | None = None) -> Any:
         if self.is_batched:
             return func(*args, **kwargs or {})
         cls = next((each for each in types if made_of_tensors(each)), None)
@@ -101,7 +100,7 @@ class Recorder(TorchFunctionMode):
             return called_of_class(self, cls, func, types, args, kwargs or {})
         return self.called(func, args, kwargs or {})
 
-    def called(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def called(self, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Records a call of a torch function, and returns its result."""
         if self.is_busy:
             return function(*args, **kwargs)
@@ -135,7 +134,7 @@ class Recorder(TorchFunctionMode):
         finally:
             self.running.pop()
 
-    def traced_through(self, name: Name, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def traced_through(self, name: Name, function: Any, args: Args, kwargs: Kwargs) -> Any:
         """Runs a function that has no adapter, and records its inner calls.
 
         A result that is computed from plain numbers alone is a constant.
@@ -148,7 +147,7 @@ class Recorder(TorchFunctionMode):
         with Inside(self, name) as inside:
             return inside.captured(function(*plain_args, **plain_kwargs))
 
-    def record(self, name: Name, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def record(self, name: Name, function: object, args: Args, kwargs: Kwargs) -> Any:
         """Runs a function, and puts the call on the tape."""
         if (joined := op_traits.rejoined(self, name, function, args, kwargs)) is not None:
             return joined

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+Tensors = Mapping[str, torch.Tensor]  # by the names of inputs
 LEAVES = (torch.Tensor, str, bytes, int, float, complex, bool, type(None), torch.dtype, torch.device)
 
 

@@ -14,6 +14,7 @@ from tmconvert.frontends.torch.tracing.recording.source_lines import user_place
 from tmconvert.frontends.torch.tracing.recording.tape import Value
 from tmconvert.frontends.torch.tracing.sizes.integers import untraced
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.types import Args
 
 # (method, base, *arguments) -> Value like base
 Emit = Callable[..., Value]
@@ -175,9 +176,7 @@ def _unsupported(what: str) -> UnsupportedError:
     )
 
 
-def from_its_start(
-    input: Any, src: object, size: object, stride: object, storage_offset: Any = None
-) -> tuple[Any, ...]:
+def from_its_start(input: Any, src: object, size: object, stride: object, storage_offset: Any = None) -> Args:
     """Returns arguments of ``as_strided_scatter`` with the offset counted from the tensor's first element.
 
     Raises UnsupportedError TM2012.

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-import torch
-
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.request import AutomaticSize, FreeSize
+from tmconvert.frontends.torch.tracing.recording.structure import Tensors
 from tmconvert.ir import TracedModule
 
 Sizes = Mapping[str, Mapping[int, str]]
 
 
 def traced_with(
-    trace: Callable[[Sizes | None], TracedModule], sizes: Sizes | None, tensors: Mapping[str, torch.Tensor]
+    trace: Callable[[Sizes | None], TracedModule], sizes: Sizes | None, tensors: Tensors
 ) -> TracedModule:
     """Traces with sizes that differ from one another; where the module fails with these, with equal ones.
 
@@ -59,7 +58,7 @@ def _attempt(trace: Callable[[Sizes | None], TracedModule], sizes: Sizes) -> Tra
         return error
 
 
-def _merged(sizes: Sizes, tensors: Mapping[str, torch.Tensor], *, by_axis: bool) -> Sizes:
+def _merged(sizes: Sizes, tensors: Tensors, *, by_axis: bool) -> Sizes:
     merged: dict[tuple[int, int | None], str] = {}
     made: dict[str, dict[int, str]] = {}
     for name, axes in sizes.items():

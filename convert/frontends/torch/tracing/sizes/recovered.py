@@ -28,6 +28,7 @@ from tmconvert.frontends.torch.tracing.sizes.recovered_arrays import (
 from tmconvert.frontends.torch.tracing.sizes.replaced_functions import computation
 from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import Symbol
 from tmconvert.ir.tree import leaves, map_leaves
+from tmconvert.ir.types import Shape
 
 MOST_DIVISORS = 64
 RUNS = 3  # at other sizes of each symbol, one of them no multiple of the example's
@@ -196,9 +197,7 @@ def _arrays_of(
     return found
 
 
-def _different(
-    conversions: Mapping[str, int], observations: Sequence[Observation]
-) -> dict[str, tuple[int, ...]]:
+def _different(conversions: Mapping[str, int], observations: Sequence[Observation]) -> dict[str, Shape]:
     """Returns conversions with their numbers in all runs, the example's first; of equal ones the first."""
     runs = [conversions, *(each.conversions for each in observations)]
     shared = [name for name in conversions if all(name in run for run in runs)]
@@ -212,7 +211,7 @@ def _converted(
     place: Place,
     example: Mapping[Place, Any],
     observations: Sequence[Observation],
-    conversions: Mapping[str, tuple[int, ...]],
+    conversions: Mapping[str, Shape],
 ) -> SizeRule | None:
     """Returns the rule by which a number follows from conversions: a multiple, a quotient, or a product."""
     if not conversions or any(place not in each.numbers for each in observations):

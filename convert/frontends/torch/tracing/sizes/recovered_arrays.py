@@ -18,6 +18,7 @@ from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Value
 from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.tree import Tree
+from tmconvert.ir.types import Args
 
 INDEXED = frozenset(("__getitem__", "__setitem__"))
 ROUNDING = 1e-6  # of evenly spaced floats, relative to the largest
@@ -128,9 +129,7 @@ class _Calls:
         self.scope, self.source = scope, source
         self.records: list[Record] = []
 
-    def add(
-        self, name: str, args: tuple[Any, ...], shape: tuple[int, ...], type: str, **kwargs: Any
-    ) -> Value:
+    def add(self, name: str, args: Args, shape: tuple[int, ...], type: str, **kwargs: Any) -> Value:
         """Adds a call of a function (its name has dots) or of a method, and returns its result."""
         value = Value(self.scope, f"{name.rpartition('.')[2]}_out", shape, type)
         self.records.append(Record(name, "." not in name, args, kwargs, value, self.source))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import torch
 
+from tmconvert.frontends.torch.tracing.recording.structure import Tensors
 from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import resized
 from tmconvert.ir.traced_module import Example, Original
 
@@ -23,9 +24,7 @@ class Rerun:
     the outputs that are returned.
     """
 
-    def __init__(
-        self, run: Run, inputs: Mapping[str, torch.Tensor], first: Example, original: Original | None
-    ) -> None:
+    def __init__(self, run: Run, inputs: Tensors, first: Example, original: Original | None) -> None:
         self._run, self._inputs, self._first, self._original = run, inputs, first, original
         self._known: dict[tuple[tuple[int, ...], ...], Example | str] = {}
         self._others: set[tuple[tuple[int, ...], ...]] = set()  # shapes at which other calls are made
@@ -84,7 +83,7 @@ class Rerun:
         """Whether the module runs at these shapes and makes the calls that were recorded."""
         return isinstance(self.at(shapes), Example) and tuple(map(tuple, shapes)) not in self._others
 
-    def _tried(self, inputs: Mapping[str, torch.Tensor]) -> Example | str:
+    def _tried(self, inputs: Tensors) -> Example | str:
         try:
             example, difference = self._run(inputs)
             self._compared(example, difference)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
 _aten = torch.ops.aten
@@ -33,9 +34,9 @@ def _of(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @_of("convolution_backward")
 def _convolution(
-    gradient: torch.Tensor,
-    input: torch.Tensor,
-    weight: torch.Tensor,
+    gradient: Tensor,
+    input: Tensor,
+    weight: Tensor,
     bias_sizes: object,
     stride: Sequence[int],
     padding: Sequence[int],
@@ -44,7 +45,7 @@ def _convolution(
     output_padding: Sequence[int],
     groups: int,
     output_mask: Sequence[bool],
-) -> tuple[torch.Tensor | None, ...]:
+) -> tuple[Tensor | None, ...]:
     axes = weight.dim() - 2
     steps, around, spread = (
         list(each) * (axes if len(each) == 1 else 1) for each in (stride, padding, dilation)
@@ -70,14 +71,14 @@ def _convolution(
 
 
 def _weight_gradient(
-    images: torch.Tensor,
-    kernels: torch.Tensor,
+    images: Tensor,
+    kernels: Tensor,
     sizes: Sequence[int],
     stride: list[int],
     padding: list[int],
     dilation: list[int],
     groups: int,
-) -> torch.Tensor:
+) -> Tensor:
     """Weight gradient: a convolution with batch and channels, and stride and dilation, exchanged."""
     batch, channels, *extents = images.shape
     per_group = channels // groups
@@ -102,9 +103,7 @@ def _weight_gradient(
 # ---- linear operators on images that work on one axis after the other
 
 
-def _transpose_of(
-    forward: Callable[[torch.Tensor], torch.Tensor], gradient: torch.Tensor, extents: Sequence[int]
-) -> torch.Tensor:
+def _transpose_of(forward: Callable[[Tensor], Tensor], gradient: Tensor, extents: Sequence[int]) -> Tensor:
     """Gradient of a linear op; its matrix along each axis is computed from unit vectors."""
     axes = len(extents)
     matrices = _matrices(forward, tuple(extents))
@@ -113,9 +112,7 @@ def _transpose_of(
     return gradient
 
 
-def _matrices(
-    forward: Callable[[torch.Tensor], torch.Tensor], extents: tuple[int, ...]
-) -> list[torch.Tensor]:
+def _matrices(forward: Callable[[Tensor], Tensor], extents: tuple[int, ...]) -> list[Tensor]:
     """Returns the [outputs, inputs] matrix of each axis.
 
     The operator's result is the product of one factor per axis: along the others all inputs are one, and the
@@ -136,14 +133,12 @@ def _matrices(
         return [matrix.to(torch.float32) for matrix in found]
 
 
-def _averaged(
-    axes: int, gradient: torch.Tensor, input: torch.Tensor, *options: object, **named: object
-) -> torch.Tensor:
+def _averaged(axes: int, gradient: Tensor, input: Tensor, *options: object, **named: object) -> Tensor:
     pool = getattr(_aten, f"avg_pool{axes}d")
     return _transpose_of(lambda x: pool(x, *options, **named), gradient, input.shape[-axes:])
 
 
-def _adaptively_averaged(axes: int, gradient: torch.Tensor, input: torch.Tensor) -> torch.Tensor:
+def _adaptively_averaged(axes: int, gradient: Tensor, input: Tensor) -> Tensor:
     pool, sizes = getattr(_aten, f"_adaptive_avg_pool{axes}d"), list(gradient.shape[-axes:])
     return _transpose_of(lambda x: pool(x, sizes), gradient, input.shape[-axes:])
 
@@ -153,7 +148,7 @@ for _axes in (2, 3):
     _of(f"_adaptive_avg_pool{_axes}d_backward")(functools.partial(_adaptively_averaged, _axes))
 
 
-def _replicated(axes: int, gradient: torch.Tensor, input: torch.Tensor, padding: list[int]) -> torch.Tensor:
+def _replicated(axes: int, gradient: Tensor, input: Tensor, padding: list[int]) -> Tensor:
     pad = getattr(_aten, f"replication_pad{axes}d")
     return _transpose_of(lambda x: pad(x, padding), gradient, input.shape[-axes:])
 
@@ -163,13 +158,8 @@ for _axes in (1, 2, 3):
 
 
 def _resized(
-    forward: Any,
-    gradient: torch.Tensor,
-    output_size: list[int],
-    input_size: list[int],
-    *options: Any,
-    **named: Any,
-) -> torch.Tensor:
+    forward: Any, gradient: Tensor, output_size: list[int], input_size: list[int], *options: Any, **named: Any
+) -> Tensor:
     return _transpose_of(lambda x: forward(x, output_size, *options, **named), gradient, input_size[2:])
 
 
@@ -185,7 +175,7 @@ for _name in (
 # ---- pools that take the largest
 
 
-def _put_back(axes: int, gradient: torch.Tensor, input: torch.Tensor, indices: torch.Tensor) -> torch.Tensor:
+def _put_back(axes: int, gradient: Tensor, input: Tensor, indices: Tensor) -> Tensor:
     lead = list(input.shape[:-axes])
     flat = [*lead, math.prod(gradient.shape[-axes:])]
     zeros = torch.zeros([*lead, math.prod(input.shape[-axes:])], dtype=gradient.dtype)
@@ -197,7 +187,7 @@ for _axes in (2, 3):
 
 
 @_of("max_pool3d_with_indices_backward")
-def _max_pool3d(gradient: torch.Tensor, input: torch.Tensor, *options: Any, **named: Any) -> torch.Tensor:
+def _max_pool3d(gradient: Tensor, input: Tensor, *options: Any, **named: Any) -> Tensor:
     indices = named["indices"] if "indices" in named else options[-1]
     return _put_back(3, gradient, input, indices)
 
@@ -206,12 +196,12 @@ def _max_pool3d(gradient: torch.Tensor, input: torch.Tensor, *options: Any, **na
 
 
 @_of("softshrink_backward", "hardshrink_backward")
-def _shrink(gradient: torch.Tensor, input: torch.Tensor, lambd: float) -> torch.Tensor:
+def _shrink(gradient: Tensor, input: Tensor, lambd: float) -> Tensor:
     return torch.where(input.abs() > lambd, gradient, torch.zeros_like(gradient))
 
 
 @_of("log_sigmoid_backward")
-def _log_sigmoid(gradient: torch.Tensor, input: torch.Tensor, buffer: object) -> torch.Tensor:
+def _log_sigmoid(gradient: Tensor, input: Tensor, buffer: object) -> Tensor:
     return gradient * (-input).sigmoid()  # the buffer is no part of the vocabulary
 
 
@@ -222,7 +212,7 @@ def _log_sigmoid(gradient: torch.Tensor, input: torch.Tensor, buffer: object) ->
 def _trilinear(
     *arguments: Any,  # three tensors, the axes that each is given, the axes that are summed
     unroll_dim: int = 1,
-) -> torch.Tensor:
+) -> Tensor:
     product: Any = None
     for tensor, expanded in zip(arguments[:3], arguments[3:6], strict=True):
         for axis in expanded:
@@ -235,14 +225,12 @@ def _trilinear(
 
 
 @_of("_cdist_forward")
-def _distances(x1: torch.Tensor, x2: torch.Tensor, p: float, compute_mode: object = None) -> torch.Tensor:
+def _distances(x1: Tensor, x2: Tensor, p: float, compute_mode: object = None) -> Tensor:
     return torch.linalg.vector_norm(x1.unsqueeze(-2) - x2.unsqueeze(-3), p, -1)
 
 
 @_of("_cdist_backward")
-def _distances_backward(
-    gradient: torch.Tensor, x1: torch.Tensor, x2: torch.Tensor, p: float, distances: torch.Tensor
-) -> torch.Tensor:
+def _distances_backward(gradient: Tensor, x1: Tensor, x2: Tensor, p: float, distances: Tensor) -> Tensor:
     difference = x1.unsqueeze(-2) - x2.unsqueeze(-3)
     gradient, distances = gradient.unsqueeze(-1), distances.unsqueeze(-1)
     if p == 0:
@@ -264,16 +252,16 @@ def _distances_backward(
 
 @_of("_scaled_dot_product_flash_attention_for_cpu_backward")
 def _attention(
-    gradient: torch.Tensor,
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    out: torch.Tensor,
-    logsumexp: torch.Tensor,
+    gradient: Tensor,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    out: Tensor,
+    logsumexp: Tensor,
     dropout_p: float,
     is_causal: bool,
     *,
-    attn_mask: torch.Tensor | None = None,
+    attn_mask: Tensor | None = None,
     scale: float | None = None,
 ) -> Any:
     if dropout_p:

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 
 from tmconvert.frontends.torch.tracing.sizes.integers import untraced
 from tmconvert.ir.tree import map_leaves
+from tmconvert.ir.types import Args, Kwargs
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
@@ -24,9 +25,7 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 
-def recorded_flex_attention(
-    recorder: Recorder, function: Function, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Any:
+def recorded_flex_attention(recorder: Recorder, function: Function, args: Args, kwargs: Kwargs) -> Any:
     """Records a call of the higher-order function, and returns (output, logsumexp, maxima).
 
     The last two are in base 2, as torch's are.
@@ -48,7 +47,7 @@ def _attention(
     key: torch.Tensor,
     value: torch.Tensor,
     score_mod: Function,
-    block_mask: tuple[Any, ...],
+    block_mask: Args,
     scale: float,
     kernel_options: object,
     score_mod_other_buffers: tuple[torch.Tensor, ...] = (),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from tmconvert.frontends.torch.names import Name
+from tmconvert.ir.types import AnyCallable
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
@@ -54,9 +55,7 @@ def box_functions(recorder: Recorder) -> Iterator[None]:
 
 
 @contextmanager
-def _recorded_as(
-    recorder: Recorder, module: Any, name: str, body: Callable[..., Any], other: str
-) -> Iterator[None]:
+def _recorded_as(recorder: Recorder, module: Any, name: str, body: AnyCallable, other: str) -> Iterator[None]:
     """Replaces the code of a function, as users may hold a reference; its globals stay."""
     function, called = getattr(module, name), Name(f"{module.__name__}.{name}", False)
     code, names = function.__code__, vars(module)

@@ -15,6 +15,7 @@ import torch
 
 from tmconvert.frontends.torch.tracing.special.quantized import parts_of
 from tmconvert.ir.tree import map_leaves
+from tmconvert.ir.types import Kwargs
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
@@ -59,9 +60,7 @@ class Float32Copies:
         return [_note(dtype) for dtype in dict.fromkeys(one.dtype for one, _ in self._made.values())]
 
 
-def widened(
-    recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> tuple[Any, Any, Any]:
+def widened(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: Kwargs) -> tuple[Any, Any, Any]:
     """Returns a call in float32: without bfloat16 as a type, or tensors of narrow types from before."""
     if is_narrow_call(function, args, kwargs):
         function, args, kwargs = wide_call(function, args, kwargs)
@@ -72,7 +71,7 @@ def widened(
 
 
 def float8_steps(
-    recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: dict[str, Any]
+    recorder: Recorder, function: object, args: tuple[Any, ...], kwargs: Kwargs
 ) -> Callable[[], object] | None:
     """Returns the steps of a cast to float8, or of ``torch._scaled_mm``, in float32; None for other calls."""
     types = [arg for arg in (*args[1:], *kwargs.values()) if isinstance(arg, torch.dtype)]
@@ -112,7 +111,7 @@ def _is_narrow(value: object) -> bool:
     return any(map(is_narrow, value)) if isinstance(value, (list, tuple)) else is_narrow(value)
 
 
-def wide_call(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+def wide_call(function: object, args: tuple[Any, ...], kwargs: Kwargs) -> tuple[Any, Any, Any]:
     """Returns the float32 form of a call that makes a bfloat16 tensor: its function and arguments."""
     if function is torch.Tensor.bfloat16:
         return torch.Tensor.float, args, kwargs
@@ -127,7 +126,7 @@ def wide_call(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     )
 
 
-def is_narrow_call(function: object, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def is_narrow_call(function: object, args: tuple[Any, ...], kwargs: Kwargs) -> bool:
     """Whether a call requests a result of bfloat16, or tests for a narrow type."""
     narrow = _replaced(function)
     return function is torch.Tensor.bfloat16 or any(
