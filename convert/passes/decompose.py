@@ -12,7 +12,7 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.subgraphs import subgraphs_of, within
 from tmconvert.ir.symbolic.data_dependent import taken_over
 from tmconvert.ir.symbolic.journal import current_journal
-from tmconvert.passes.rewriting import PassRecord, emitter_before
+from tmconvert.passes.rewriting import Emits, PassRecord
 from tmconvert.symbolics.op import Op, Ops
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _made(op: Op, call: CallFunction, emitter: GraphEmitter) -> Any:
         raise InternalError("TM9004", message, source=call.source, excerpt=repr(call)) from error
 
 
-class Decompose:
+class Decompose(Emits):
     """Decompose calls of ops that have no symbolic for a target.
 
     Calls of ``others``, and those that a decomposition emits, are decomposed as well. A call of an op that
@@ -55,7 +55,7 @@ class Decompose:
     name = "decompose"
 
     def __init__(self, catalogue: Ops, target: str, version: int, others: Collection[str] = ()) -> None:
-        self.catalogue = catalogue
+        super().__init__(catalogue)
         self.others = others
         self.target = target
         self.version = version
@@ -82,7 +82,7 @@ class Decompose:
 
     def _replace(self, graph: InternalGraph, call: CallFunction) -> None:
         op = self.catalogue[call.function]
-        emitter = emitter_before(call, self.catalogue, self.name)
+        emitter = self.emitter(call)
         current_journal().at(f"{emitter.name} ({call.function})", call.source)
         try:
             made = _made(op, call, emitter)

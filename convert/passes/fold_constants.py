@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,7 @@ import numpy as np
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.passes.rewriting import RewritePass
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 
 # A result may be this much larger than what it is computed from (64 Mi elements at most).
 MAX_ELEMENTS = 1 << 26
@@ -19,16 +17,13 @@ MAX_GROWTH = 4
 MIN_LIMIT = 1 << 18  # masks of attention over windows are of such a size
 
 
-class FoldConstants(RewritePass[bool]):
+class FoldConstants(Emits, RewritePass[bool]):
     """Fold constants; results without elements become constants, too.
 
     The match says whether the result has no elements.
     """
 
     name = "fold_constants"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def match(self, graph: InternalGraph, call: CallFunction) -> bool | None:
         if _is_empty(call):

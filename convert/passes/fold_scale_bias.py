@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,15 +31,15 @@ from tmconvert.passes.patterns.matching import (
     is_sum,
     is_view,
 )
-from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, M, PassRecord, PassRule, apply_rules
+from tmconvert.symbolics.op import Ops
 from tmconvert.symbolics.registry import has_trait, op_has, trait_of
 from tmconvert.symbolics.traits import Arithmetic, Concatenates, Homogeneous, MatrixProduct, Slices, Weights
 
 Plan = Callable[[GraphEmitter], TensorNode]  # emits what takes the place of a node
 
 
-class FoldScaleBias:
+class FoldScaleBias(Emits):
     """Fold scales and biases into the weights of layers and matrix products; merge chains of them.
 
     Six rules, each exact up to rounding:
@@ -59,8 +59,8 @@ class FoldScaleBias:
 
     name = "fold_scale_bias"
 
-    def __init__(self, catalogue: Mapping[str, Op], *, roots: bool = True) -> None:
-        self.catalogue = catalogue
+    def __init__(self, catalogue: Ops, *, roots: bool = True) -> None:
+        super().__init__(catalogue)
         self.roots = roots
 
     def run(self, graph: InternalGraph) -> PassRecord:
@@ -73,15 +73,9 @@ class FoldScaleBias:
         apply_rules(record, graph, (_IntoConvolutionsAfter(self),), backwards=True)
         return record
 
-    def emitter(self, call: CallFunction) -> GraphEmitter:
-        return emitter_before(call, self.catalogue, self.name)
 
-
-class _ScaleRule(Rule[M | str]):
+class _ScaleRule(PassRule[M | str, "FoldScaleBias"]):
     """A rule for factors and summands; a match that is a str is the reason of a refusal."""
-
-    def __init__(self, owner: FoldScaleBias) -> None:
-        self.owner = owner
 
     def takes(self, function: str) -> bool:
         return op_has(function, Arithmetic)
@@ -268,7 +262,7 @@ class _Folding(NamedTuple):
     """Plans how a node times, or plus, a constant is computed by the layers that make the node."""
 
     graph: InternalGraph
-    catalogue: Mapping[str, Op]
+    catalogue: Ops
     is_factor: bool
 
     def planned(self, node: TensorNode, constant: np.ndarray) -> Plan | str | None:

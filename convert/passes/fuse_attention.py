@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.patterns.matching import array_of, is_call, is_product, is_quotient, is_sum, kept_step
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 
 MATMUL = "aten::matmul"
 WHERE = "aten::where"
@@ -27,7 +25,7 @@ class Steps(NamedTuple):
     between: list[TensorNode]
 
 
-class FuseAttention(RewritePass[Steps]):
+class FuseAttention(Emits, RewritePass[Steps]):
     """Replace softmax(q k^T s + mask) v by ``aten::scaled_dot_product_attention``.
 
     Factors may be at the queries, the keys or their product. With a mask, NaN in the weights has to be
@@ -35,9 +33,6 @@ class FuseAttention(RewritePass[Steps]):
     """
 
     name = "fuse_attention"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return function == MATMUL
@@ -76,7 +71,7 @@ class FuseAttention(RewritePass[Steps]):
         return kept_step(graph, call, match.between)
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Steps) -> str:
-        emitter, rank = emitter_before(call, self.catalogue, self.name), call.output.type.rank
+        emitter, rank = self.emitter(call), call.output.type.rank
         order = [*range(rank - 2), rank - 1, rank - 2]
         key = emitter.call("aten::permute", match.columns, order)
         made = emitter.call(

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import NamedTuple
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.patterns.matching import array_of, is_call, is_product, is_quotient, is_sum, kept_step
 from tmconvert.passes.patterns.polynomials import Product, gated, is_near, polynomial_of, product_of
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.registry import op_has
 from tmconvert.symbolics.traits import Arithmetic
 
@@ -27,16 +25,13 @@ class Steps(NamedTuple):
     between: list[TensorNode]
 
 
-class FuseGelu(RewritePass[Steps]):
+class FuseGelu(Emits, RewritePass[Steps]):
     """Replace x * (erf(x / sqrt(2)) + 1) / 2, or its approximation by tanh, by ``aten::gelu``.
 
     Factors may be in any order, and the cubic polynomial inside of tanh may be written in any way.
     """
 
     name = "fuse_gelu"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return op_has(function, Arithmetic)
@@ -60,7 +55,7 @@ class FuseGelu(RewritePass[Steps]):
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Steps) -> str:
         approximate = "tanh" if _is_tanh(match.curve) else "none"
-        made = emitter_before(call, self.catalogue, self.name).call("aten::gelu", match.x, approximate)
+        made = self.emitter(call).call("aten::gelu", match.x, approximate)
         graph.substitute(call.output, made)
         return f"is a GELU of `{match.x.name}`"
 

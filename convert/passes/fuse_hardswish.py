@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.patterns.matching import is_call, kept_step
 from tmconvert.passes.patterns.polynomials import gated, is_near, polynomial_of
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.registry import op_has, trait_of
 from tmconvert.symbolics.traits import Arithmetic, Clamp
 
@@ -24,16 +22,13 @@ class Steps(NamedTuple):
     between: list[TensorNode]
 
 
-class FuseHardswish(RewritePass[Steps]):
+class FuseHardswish(Emits, RewritePass[Steps]):
     """Replace x * clamp(x + 3, 0, 6) / 6 by ``aten::hardswish``.
 
     Factors may be in any order, and at any scale: clamp(x / 6 + 1 / 2, 0, 1) is the same gate.
     """
 
     name = "fuse_hardswish"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return op_has(function, Arithmetic)
@@ -51,7 +46,7 @@ class FuseHardswish(RewritePass[Steps]):
         return kept_step(graph, call, match.between)
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Steps) -> str:
-        made = emitter_before(call, self.catalogue, self.name).call("aten::hardswish", match.x)
+        made = self.emitter(call).call("aten::hardswish", match.x)
         graph.substitute(call.output, made)
         return f"is a hard swish of `{match.x.name}`"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,8 +23,7 @@ from tmconvert.passes.patterns.normalizations import (
     squared,
     why_not_normalized,
 )
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.registry import op_has
 from tmconvert.symbolics.traits import Arithmetic
 
@@ -43,16 +41,13 @@ class Steps(NamedTuple):
     between: list[TensorNode]
 
 
-class FuseLayerNorm(RewritePass[Steps]):
+class FuseLayerNorm(Emits, RewritePass[Steps]):
     """Replace the steps of a normalization over the last axes by ``aten::layer_norm``, with its weights.
 
     The division may be by the root, or a product with its reciprocal.
     """
 
     name = "fuse_layer_norm"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return op_has(function, Arithmetic)
@@ -85,7 +80,7 @@ class FuseLayerNorm(RewritePass[Steps]):
         shape = list(match.x.type.shape[-len(axes_of_mean(match.means[0])) :])
         weight, last = parameter_after(graph, call, shape, is_product)
         bias, last = parameter_after(graph, last, shape, is_sum)
-        g = emitter_before(last, self.catalogue, self.name)
+        g = self.emitter(last)
         weight, bias = (in_shape(g, each, shape) for each in (weight, bias))
         made = g.call("aten::layer_norm", match.x, shape, weight, bias, float(match.eps.item()))
         graph.substitute(last.output, made)

@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.patterns.matching import array_of, is_call, is_quotient, is_sum
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.registry import op_has
 from tmconvert.symbolics.traits import Arithmetic
 
 _RECIPROCAL = "aten::reciprocal"
 
 
-class FuseRsqrt(RewritePass[CallFunction]):
+class FuseRsqrt(Emits, RewritePass[CallFunction]):
     """Replace 1 / sqrt(x + eps), also where it is written as a reciprocal, by ``aten::rsqrt``.
 
     The match is the root. Runtimes have no reciprocal root of 0, so that the sum has to keep x from it.
     """
 
     name = "fuse_rsqrt"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return function == _RECIPROCAL or op_has(function, Arithmetic)
@@ -42,7 +36,7 @@ class FuseRsqrt(RewritePass[CallFunction]):
         return None if is_above_zero(match.args[0]) else f"`{root.name}` may be 0"
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: CallFunction) -> str:
-        made = emitter_before(call, self.catalogue, self.name).call("aten::rsqrt", match.args[0])
+        made = self.emitter(call).call("aten::rsqrt", match.args[0])
         graph.substitute(call.output, made)
         graph.remove(match)
         return f"is the reciprocal root of `{match.args[0].name}`"

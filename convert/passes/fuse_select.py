@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic, same_size
 from tmconvert.passes.patterns.matching import is_call
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 
 _SPLIT = "aten::split_with_sizes"
 _SLICE = "aten::slice"
 _RESHAPE = "aten::reshape"
 
 
-class FuseSelect(RewritePass[list[CallFunction]]):
+class FuseSelect(Emits, RewritePass[list[CallFunction]]):
     """Replace parts of one element along an axis, which reshapes drop, by ``aten::select``.
 
     The match are the reshapes of all parts of a split, or of one slice.
     """
 
     name = "fuse_select"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return function in (_SPLIT, _SLICE)
@@ -54,7 +49,7 @@ class FuseSelect(RewritePass[list[CallFunction]]):
         first = 0 if is_call(call, _SPLIT) else call.kwargs["start"]
         places = {node: first + place for place, node in enumerate(_parts(call))}
         for reshape in match:
-            emitter = emitter_before(reshape, self.catalogue, self.name)
+            emitter = self.emitter(reshape)
             made = emitter.call("aten::select", call.args[0], axis, places[reshape.args[0]])
             graph.substitute(reshape.output, made)
         graph.remove(call)

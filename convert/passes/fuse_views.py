@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tmconvert.ir import CallFunction, Expr, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.data_dependent import data_symbols
 from tmconvert.ir.symbolic.dims import Dim, Size, example
 from tmconvert.passes.patterns.matching import is_view
-from tmconvert.passes.rewriting import PassRecord, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, PassRecord
 from tmconvert.symbolics.ops.shapes.view import KEPT
 from tmconvert.symbolics.registry import has_trait, trait_of
 from tmconvert.symbolics.traits import Reshaped, Selected, View, ViewStep
@@ -118,14 +117,11 @@ class _View:
         return parts
 
 
-class FuseViews:
+class FuseViews(Emits):
     """Fuse chains of reshape, permute and select into one ``tm::view`` of the first tensor."""
 
     name = "fuse_views"
     after = ("fold_constants",)
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def run(self, graph: InternalGraph) -> PassRecord:
         record, reasons = PassRecord(self.name), dict[CallFunction, str]()
@@ -152,7 +148,7 @@ class FuseViews:
         return record
 
     def _emit(self, graph: InternalGraph, expr: CallFunction, view: _View) -> TensorNode:
-        emitter = emitter_before(expr, self.catalogue, self.name)
+        emitter = self.emitter(expr)
         kept = [factor for factor in view.factors if factor.index == KEPT]
         places = {id(factor): place for place, factor in enumerate(kept)}
         made = emitter.call(

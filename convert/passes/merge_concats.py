@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.registry import op_has
 from tmconvert.symbolics.traits import Concatenates
 
 
-class MergeConcats(RewritePass[list[CallFunction]]):
+class MergeConcats(Emits, RewritePass[list[CallFunction]]):
     """Merge the concatenations that a concatenation along the same axis joins; the match are these."""
 
     name = "merge_concats"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return op_has(function, Concatenates)
@@ -36,7 +31,7 @@ class MergeConcats(RewritePass[list[CallFunction]]):
         parts: list[Any] = []
         for node in _operands(call):
             parts += _operands(node.expr) if node.expr in merged else [node]
-        made = emitter_before(call, self.catalogue, self.name).call(call.function, parts, **call.kwargs)
+        made = self.emitter(call).call(call.function, parts, **call.kwargs)
         graph.substitute(call.output, made)
         for expr in merged:
             graph.remove(expr)

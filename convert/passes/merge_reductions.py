@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.patterns.matching import is_call
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.registry import op_has
 from tmconvert.symbolics.traits import Reduction
 
 
-class MergeReductions(RewritePass[CallFunction]):
+class MergeReductions(Emits, RewritePass[CallFunction]):
     """Merge two reductions of the same kind into one over the axes of both.
 
     The match is the first reduction.
     """
 
     name = "merge_reductions"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return op_has(function, Reduction)
@@ -43,7 +38,7 @@ class MergeReductions(RewritePass[CallFunction]):
         return f"was merged with `{match.output.name}`"
 
     def _merge(self, graph: InternalGraph, inner: CallFunction, outer: CallFunction) -> None:
-        emitter = emitter_before(outer, self.catalogue, self.name)
+        emitter = self.emitter(outer)
         merged = emitter.call(
             outer.function, inner.args[0], _merged_axes(inner, outer), outer.kwargs["keepdim"]
         )

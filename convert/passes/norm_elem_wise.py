@@ -2,28 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph
 from tmconvert.passes.patterns.matching import array_of, is_quotient
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.registry import op_has, trait_of
 from tmconvert.symbolics.traits import Arithmetic
 
 
-class NormElemWise(RewritePass[int]):
+class NormElemWise(Emits, RewritePass[int]):
     """Rewrite x - c as x + (-c), c - x as -x + c, x / c as x * (1 / c) and c / x as (1 / x) * c.
 
     The match is the position of the constant.
     """
 
     name = "norm_elem_wise"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return op_has(function, Arithmetic)
@@ -47,7 +41,7 @@ class NormElemWise(RewritePass[int]):
         return None
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: int) -> str:
-        g = emitter_before(call, self.catalogue, self.name)
+        g = self.emitter(call)
         x, constant = call.args[1 - match], array_of(call.args[match])
         assert constant is not None
         is_product = is_quotient(call)

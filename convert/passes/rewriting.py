@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from tmconvert.errors.source import Source
 from tmconvert.ir import CallFunction, InternalGraph
-from tmconvert.ir.emitter import GraphEmitter, OpDefinition
+from tmconvert.ir.emitter import Definitions, GraphEmitter
+from tmconvert.symbolics.op import Ops
 
 M = TypeVar("M")
 
@@ -153,7 +154,30 @@ def _try(record: PassRecord, graph: InternalGraph, rules: Sequence[Rule[Any]], c
         return
 
 
-def emitter_before(call: CallFunction, catalogue: Mapping[str, OpDefinition], made_by: str) -> GraphEmitter:
+class Emits:
+    """A pass that adds calls: it has the ops that it may call, and emitters of calls."""
+
+    name: str
+
+    def __init__(self, catalogue: Ops) -> None:
+        self.catalogue = catalogue
+
+    def emitter(self, call: CallFunction) -> GraphEmitter:
+        """Returns an emitter of calls before ``call``, which are recorded as made by this pass."""
+        return emitter_before(call, self.catalogue, self.name)
+
+
+P = TypeVar("P", bound=Emits)
+
+
+class PassRule(Rule[M], Generic[M, P]):
+    """One of the rules of a pass, ``owner``."""
+
+    def __init__(self, owner: P) -> None:
+        self.owner = owner
+
+
+def emitter_before(call: CallFunction, catalogue: Definitions, made_by: str) -> GraphEmitter:
     """Returns an emitter of calls before ``call``, named after its first result."""
     assert call.graph is not None
     return GraphEmitter(

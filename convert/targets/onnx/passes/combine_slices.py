@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.patterns.matching import is_call
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 
 _SLICE = "aten::slice"
 
 
-class CombineSlices(RewritePass[list[CallFunction]]):
+class CombineSlices(Emits, RewritePass[list[CallFunction]]):
     """Replace slices of one tensor that divide an axis among them by one split.
 
     The match are the slices of the axis, in the order of the elements; the first one in execution order is
@@ -20,9 +19,6 @@ class CombineSlices(RewritePass[list[CallFunction]]):
     """
 
     name = "combine_slices"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return function == _SLICE
@@ -43,7 +39,7 @@ class CombineSlices(RewritePass[list[CallFunction]]):
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: list[CallFunction]) -> str:
         x, axis = call.args[0], _axis(call)
         sizes = [part.kwargs["end"] - part.kwargs["start"] for part in match]
-        emitter = emitter_before(call, self.catalogue, self.name)
+        emitter = self.emitter(call)
         made = emitter.call("aten::split_with_sizes", x, sizes, axis)
         for part, new in zip(match, made, strict=True):
             old = part.output

@@ -2,26 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.passes.patterns.matching import is_call, is_product
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.registry import op_has
 from tmconvert.symbolics.traits import Arithmetic
 
 
-class DivideByRoots(RewritePass[int]):
+class DivideByRoots(Emits, RewritePass[int]):
     """Replace x * (1 / sqrt(y)) by x / sqrt(y): ONNX has no operator for the reciprocal of a root.
 
     The match is the position of the factor that is the reciprocal.
     """
 
     name = "divide_by_roots"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return op_has(function, Arithmetic)
@@ -43,7 +37,7 @@ class DivideByRoots(RewritePass[int]):
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: int) -> str:
         reciprocal, other, old = call.args[match].expr, call.args[1 - match], call.output
         root = reciprocal.args[0]
-        made = emitter_before(call, self.catalogue, self.name).call("aten::div", other, root)
+        made = self.emitter(call).call("aten::div", other, root)
         made.qparams = old.qparams
         graph.replace_uses(old, made)
         graph.remove(call)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,8 +15,7 @@ from tmconvert.passes.patterns.normalizations import (
     squared,
     why_not_normalized,
 )
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.registry import op_has
 from tmconvert.symbolics.traits import Arithmetic
 
@@ -32,13 +30,10 @@ class Steps(NamedTuple):
     eps: np.ndarray
 
 
-class FuseRmsNorm(RewritePass[Steps]):
+class FuseRmsNorm(Emits, RewritePass[Steps]):
     """Replace x / sqrt(mean(x ** 2) + eps) by ``aten::rms_norm``, with the weights that multiply it."""
 
     name = "fuse_rms_norm"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return op_has(function, Arithmetic)
@@ -74,7 +69,7 @@ class FuseRmsNorm(RewritePass[Steps]):
         x = call.args[0]
         shape = list(x.type.shape[-len(axes_of_mean(match.mean)) :])
         weight, last = parameter_after(graph, call, shape, is_product)
-        emitter = emitter_before(last, self.catalogue, self.name)
+        emitter = self.emitter(last)
         weight = in_shape(emitter, weight, shape)
         made = emitter.call("aten::rms_norm", x, shape, weight, float(match.eps.item()))
         old = last.output

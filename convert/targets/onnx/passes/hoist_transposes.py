@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from tmconvert.ir import CallFunction, InternalGraph
 from tmconvert.ir.symbolic.dims import Size, is_symbolic, same_size
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.registry import op_has, trait_of
 from tmconvert.symbolics.traits import Permuted, Reshaped, View, ViewStep
 
@@ -21,16 +20,13 @@ class Hoisted(NamedTuple):
     order: list[int]
 
 
-class HoistTransposes(RewritePass[Hoisted]):
+class HoistTransposes(Emits, RewritePass[Hoisted]):
     """Replace a reshape, transpose and reshape by a transpose and one reshape, or none.
 
     The first reshape merges neighbouring axes, as exporters do around a transpose of the last two.
     """
 
     name = "hoist_transposes"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def takes(self, function: str) -> bool:
         return op_has(function, View)
@@ -61,7 +57,7 @@ class HoistTransposes(RewritePass[Hoisted]):
         return None
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Hoisted) -> str:
-        emitter = emitter_before(call, self.catalogue, self.name)
+        emitter = self.emitter(call)
         made = emitter.call("aten::permute", match.merge.args[0], match.order)
         if made.type.shape != call.output.type.shape:
             made = emitter.call("aten::reshape", made, list(call.output.type.shape))

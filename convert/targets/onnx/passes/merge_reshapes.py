@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import Size, is_symbolic, same_size
-from tmconvert.passes.rewriting import PassRecord, RewritePass, apply_rules, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, PassRecord, RewritePass, apply_rules
 from tmconvert.symbolics.registry import op_has, trait_of
 from tmconvert.symbolics.traits import Permuted, Reshaped, View
 
@@ -20,16 +18,13 @@ class Pair(NamedTuple):
     order: list[int] | None
 
 
-class MergeReshapes(RewritePass[Pair]):
+class MergeReshapes(Emits, RewritePass[Pair]):
     """Merge two reshapes, or two transposes, in a row into one.
 
     A transpose that moves axes of size 1 alone is a reshape, too, and such a reshape is a transpose.
     """
 
     name = "merge_reshapes"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def run(self, graph: InternalGraph) -> PassRecord:
         record, count = PassRecord(self.name), -1
@@ -60,7 +55,7 @@ class MergeReshapes(RewritePass[Pair]):
         return None
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Pair) -> str:
-        emitter, x = emitter_before(call, self.catalogue, self.name), match.inner.args[0]
+        emitter, x = self.emitter(call), match.inner.args[0]
         if (
             match.order is not None
             and match.order == sorted(match.order)

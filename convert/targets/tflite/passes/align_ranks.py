@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.tree import replaced
 from tmconvert.passes.patterns.matching import is_elementwise
-from tmconvert.passes.rewriting import RewritePass, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, RewritePass
 
 
-class AlignRanks(RewritePass[list[TensorNode]]):
+class AlignRanks(Emits, RewritePass[list[TensorNode]]):
     """Reshape operands of elementwise ops to the rank of the result, by leading axes of extent 1.
 
     Constants of one element stay. The match are the operands of lower rank.
     """
 
     name = "align_ranks"
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def match(self, graph: InternalGraph, call: CallFunction) -> list[TensorNode] | None:
         if not is_elementwise(call, self.catalogue):
@@ -31,7 +25,7 @@ class AlignRanks(RewritePass[list[TensorNode]]):
 
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: list[TensorNode]) -> str:
         rank = max(len(node.type.shape) for node in call.inputs if isinstance(node, TensorNode))
-        emitter = emitter_before(call, self.catalogue, self.name)
+        emitter = self.emitter(call)
         for node in match:
             shape = [1] * (rank - len(node.type.shape)) + list(node.type.shape)
             aligned = emitter.call("aten::reshape", node, shape)

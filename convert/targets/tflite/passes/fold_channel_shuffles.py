@@ -13,7 +13,7 @@ from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.tree import leaves
 from tmconvert.passes.patterns.matching import VIEW, is_elementwise, is_view
-from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules, emitter_before
+from tmconvert.passes.rewriting import Emits, PassRecord, PassRule, apply_rules
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.ops.shapes.view import KEPT, groups_of
 from tmconvert.symbolics.registry import has_trait, trait_of
@@ -53,7 +53,7 @@ class Route(NamedTuple):
         ]
 
 
-class FoldChannelShuffles:
+class FoldChannelShuffles(Emits):
     """Fold channel shuffles into the weights of the convolutions around them.
 
     A convolution takes its channels in any order if its weights have that order, too. Hence a tensor that was
@@ -65,9 +65,6 @@ class FoldChannelShuffles:
 
     name = "fold_channel_shuffles"
     after = ("fuse_views",)
-
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
 
     def run(self, graph: InternalGraph) -> PassRecord:
         record = PassRecord(self.name)
@@ -128,9 +125,6 @@ class FoldChannelShuffles:
         assert conv.graph is not None
         conv.graph.set_arguments(conv, (x, *moved), conv.kwargs)
 
-    def emitter(self, call: CallFunction) -> GraphEmitter:
-        return emitter_before(call, self.catalogue, self.name)
-
     def reason_after(self, graph: InternalGraph, expr: CallFunction, seen: set[Expr]) -> str | None:
         """Returns which user depends on the channel order of ``expr``, as a reason; None without any."""
         if expr in seen:
@@ -173,14 +167,11 @@ class FoldChannelShuffles:
         return has_trait(expr, Pool) or is_elementwise(expr, self.catalogue)
 
 
-class _PixelShuffle(Rule[int]):
+class _PixelShuffle(PassRule[int, "FoldChannelShuffles"]):
     """Converts a shuffle of [C, b, b] channels of a convolution to one of [b, b, C], which are blocks.
 
     The match is the size b of a block.
     """
-
-    def __init__(self, owner: FoldChannelShuffles) -> None:
-        self.owner = owner
 
     def takes(self, function: str) -> bool:
         return function == VIEW
@@ -202,11 +193,8 @@ class _PixelShuffle(Rule[int]):
         return f"shuffles blocks now: the channels of `{conv.output.name}` are reordered"
 
 
-class _PixelUnshuffle(Rule[int]):
+class _PixelUnshuffle(PassRule[int, "FoldChannelShuffles"]):
     """Converts a pixel unshuffle before convolutions to space-to-depth and a shuffle, by block size."""
-
-    def __init__(self, owner: FoldChannelShuffles) -> None:
-        self.owner = owner
 
     def takes(self, function: str) -> bool:
         return function == VIEW

@@ -7,15 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tmconvert.ir import CallFunction, InternalGraph
-from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.passes.patterns.matching import VIEW, has_symbolic_sizes, is_float_constant, is_linear, is_view
 from tmconvert.passes.patterns.view_groups import keeps_features, result_groups
-from tmconvert.passes.rewriting import PassRecord, Rule, apply_rules, emitter_before
-from tmconvert.symbolics.op import Op
+from tmconvert.passes.rewriting import Emits, PassRecord, PassRule, apply_rules
 from tmconvert.symbolics.ops.shapes.view import KEPT
 
 
-class FoldTransposes:
+class FoldTransposes(Emits):
     """Fold transposes around matrix products into the products, or move them next to other views.
 
     Three rules, each exact up to the order of sums:
@@ -30,24 +28,15 @@ class FoldTransposes:
     name = "fold_transposes"
     after = ("fuse_views",)
 
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
-
     def run(self, graph: InternalGraph) -> PassRecord:
         record = PassRecord(self.name)
         for rule in (_TransposeOperand(self), _SelectFeatures(self), _MoveRows(self)):
             apply_rules(record, graph, (rule,))
         return record
 
-    def emitter(self, call: CallFunction) -> GraphEmitter:
-        return emitter_before(call, self.catalogue, self.name)
 
-
-class _TransposeOperand(Rule[CallFunction]):
+class _TransposeOperand(PassRule[CallFunction, "FoldTransposes"]):
     """Uses the second operand of a product before its transpose; the match is the view."""
-
-    def __init__(self, owner: FoldTransposes) -> None:
-        self.owner = owner
 
     def takes(self, function: str) -> bool:
         return function == "aten::matmul"
@@ -75,14 +64,11 @@ class _TransposeOperand(Rule[CallFunction]):
         return f"takes `{match.output.name}` without its transpose now"
 
 
-class _SelectFeatures(Rule[int]):
+class _SelectFeatures(PassRule[int, "FoldTransposes"]):
     """Gives a view that selects features of a linear layer a layer of these features alone.
 
     The match is the position in ``split`` where the features begin.
     """
-
-    def __init__(self, owner: FoldTransposes) -> None:
-        self.owner = owner
 
     def takes(self, function: str) -> bool:
         return function == VIEW
@@ -127,11 +113,8 @@ class _SelectFeatures(Rule[int]):
         return f"is of a layer of its own features of `{linear.output.name}` now"
 
 
-class _MoveRows(Rule[CallFunction]):
+class _MoveRows(PassRule[CallFunction, "FoldTransposes"]):
     """Moves a view of rows to before the linear layer that is the match."""
-
-    def __init__(self, owner: FoldTransposes) -> None:
-        self.owner = owner
 
     def takes(self, function: str) -> bool:
         return function == VIEW

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.passes.rewriting import RewritePass, emitter_before
+from tmconvert.passes.rewriting import Emits, RewritePass
 from tmconvert.symbolics.idioms.normalizing import scaled
-from tmconvert.symbolics.op import Op
+from tmconvert.symbolics.op import Ops
 from tmconvert.targets.tflite.runtimes import runtime_refusal
 
 # of CONV_2D, the first that has groups
@@ -19,7 +18,7 @@ GROUPED = 6
 MOST_DENSE = 128  # channels, for which weights between all of them have 64 KiB
 
 
-class GroupStatistics(RewritePass[TensorNode]):
+class GroupStatistics(Emits, RewritePass[TensorNode]):
     """Decompose group norms of images into means over H and W and a grouped convolution.
 
     The latter is a convolution of [N, C, 1, 1], whose result has the mean of its group for each channel: no
@@ -29,8 +28,8 @@ class GroupStatistics(RewritePass[TensorNode]):
 
     name = "group_statistics"
 
-    def __init__(self, catalogue: Mapping[str, Op], version: int) -> None:
-        self.catalogue = catalogue
+    def __init__(self, catalogue: Ops, version: int) -> None:
+        super().__init__(catalogue)
         self.version = version
 
     def takes(self, function: str) -> bool:
@@ -58,7 +57,7 @@ class GroupStatistics(RewritePass[TensorNode]):
     def _norm(self, graph: InternalGraph, expr: CallFunction) -> None:
         x, weight, bias = expr.args
         dtype, channels, groups = x.type.dtype, x.type.shape[1], expr.kwargs["num_groups"]
-        g = emitter_before(expr, self.catalogue, self.name)
+        g = self.emitter(expr)
         width = channels // groups
         # LiteRT 2.3's GPU computes groups wrong whose channels 4 does not divide
         is_dense = width % 4 != 0 and channels <= MOST_DENSE

@@ -8,12 +8,11 @@ from collections.abc import Container, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tmconvert.ir import CallFunction, Constant, InternalGraph, Node, TensorNode
-from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.passes.patterns.matching import VIEW, has_symbolic_sizes, is_elementwise, is_view
 from tmconvert.passes.patterns.view_groups import result_groups
-from tmconvert.passes.rewriting import M, PassRecord, Rule, apply_rules, emitter_before
-from tmconvert.symbolics.op import ANY_DTYPE, Op
+from tmconvert.passes.rewriting import Emits, M, PassRecord, PassRule, apply_rules
+from tmconvert.symbolics.op import ANY_DTYPE
 from tmconvert.symbolics.ops.shapes.view import KEPT, groups_of
 from tmconvert.symbolics.registry import has_trait, op_has
 from tmconvert.symbolics.traits import AlongAxis, Average, MatrixProduct, Pool, Reduction
@@ -21,7 +20,7 @@ from tmconvert.symbolics.traits import AlongAxis, Average, MatrixProduct, Pool, 
 PRODUCT_RANK = 3  # the least that leaves products their batch
 
 
-class SinkReshapes:
+class SinkReshapes(Emits):
     """Move reshapes that only add or remove axes of extent 1, and transposes, to after other ops.
 
     For example, the ops between two one-dimensional convolutions work on [N, C, 1, L] like these. All
@@ -33,24 +32,15 @@ class SinkReshapes:
     name = "sink_reshapes"
     after = ("fuse_views",)
 
-    def __init__(self, catalogue: Mapping[str, Op]) -> None:
-        self.catalogue = catalogue
-
     def run(self, graph: InternalGraph) -> PassRecord:
         record = PassRecord(self.name)
         kinds = (_Symbolic, _Reduce, _ReduceMoved, _Multiply, _PoolPlanes, _DropReduced, _Sink, _SinkMoved)
         apply_rules(record, graph, [kind(self) for kind in kinds])
         return record
 
-    def emitter(self, call: CallFunction) -> GraphEmitter:
-        return emitter_before(call, self.catalogue, self.name)
 
-
-class _SinkRule(Rule[M]):
+class _SinkRule(PassRule[M, "SinkReshapes"]):
     """A rule for calls with static sizes, next to a view."""
-
-    def __init__(self, owner: SinkReshapes) -> None:
-        self.owner = owner
 
     def match(self, graph: InternalGraph, call: CallFunction) -> M | None:
         if len(call.outputs) != 1 or not any(map(_is_view, (*call.inputs, *call.outputs))):
@@ -61,11 +51,8 @@ class _SinkRule(Rule[M]):
     def find(self, graph: InternalGraph, call: CallFunction) -> M | None: ...
 
 
-class _Symbolic(Rule[bool]):
+class _Symbolic(PassRule[bool, "SinkReshapes"]):
     """Rejects calls with symbolic sizes next to a view."""
-
-    def __init__(self, owner: SinkReshapes) -> None:
-        self.owner = owner
 
     def takes(self, function: str) -> bool:
         return function != VIEW
