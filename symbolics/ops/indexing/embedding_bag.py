@@ -77,17 +77,9 @@ def embedding_bag_ref(
 
 @embedding_bag.decompose
 def embedding_bag_members(
-    g,
-    weight,
-    indices,
-    offsets,
-    scale_grad_by_freq,
-    mode,
-    sparse,
-    per_sample_weights,
-    include_last_offset,
+    g, weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset,
     padding_idx,
-):
+):  # fmt: skip
     """Uses a membership matrix of indices and bags."""
     count, bags = g.type(indices).shape[0], g.type(offsets).shape[0]
     dtype, kind = g.type(weight).dtype, np.int32  # which old versions of Less can be given in float64

@@ -17,18 +17,10 @@ OPERATORS = Table(PREFIX)
 
 @OPERATORS.add("CONV_2D")
 def conv_2d(
-    g,
-    x,
-    filters,
-    bias=None,
-    *,
-    padding,
-    stride_w,
-    stride_h,
-    dilation_w_factor=1,
-    dilation_h_factor=1,
+    g, x, filters, bias=None,
+    *, padding, stride_w, stride_h, dilation_w_factor=1, dilation_h_factor=1,
     fused_activation_function="NONE",
-):
+):  # fmt: skip
     check_rank(g, x, 4)
     check_rank(g, filters, 4)
     channels, own = g.type(x).shape[3], g.type(filters).shape[3]
@@ -42,19 +34,10 @@ def conv_2d(
 
 @OPERATORS.add("DEPTHWISE_CONV_2D")
 def depthwise_conv_2d(
-    g,
-    x,
-    filters,
-    bias=None,
-    *,
-    padding,
-    stride_w,
-    stride_h,
-    depth_multiplier=0,
-    dilation_w_factor=1,
-    dilation_h_factor=1,
+    g, x, filters, bias=None,
+    *, padding, stride_w, stride_h, depth_multiplier=0, dilation_w_factor=1, dilation_h_factor=1,
     fused_activation_function="NONE",
-):
+):  # fmt: skip
     """The results' channels are those of the first input channel, of the second, ...: as with groups."""
     check_rank(g, x, 4)
     check_rank(g, filters, 4)
@@ -67,20 +50,10 @@ def depthwise_conv_2d(
 
 @OPERATORS.add("CONV_3D")
 def conv_3d(
-    g,
-    x,
-    filters,
-    bias=None,
-    *,
-    padding,
-    stride_d,
-    stride_w,
-    stride_h,
-    dilation_d_factor=1,
-    dilation_w_factor=1,
-    dilation_h_factor=1,
+    g, x, filters, bias=None,
+    *, padding, stride_d, stride_w, stride_h, dilation_d_factor=1, dilation_w_factor=1, dilation_h_factor=1,
     fused_activation_function="NONE",
-):
+):  # fmt: skip
     check_rank(g, x, 5)
     weight = permuted(g, filters, [4, 3, 0, 1, 2])
     strides = [stride_d, stride_h, stride_w]
@@ -125,21 +98,10 @@ def transpose_conv(
 
 @OPERATORS.add("CONV_3D_TRANSPOSE")
 def conv_3d_transpose(
-    g,
-    output_shape,
-    filters,
-    x,
-    bias=None,
-    *,
-    padding,
-    stride_d,
-    stride_w,
-    stride_h,
-    dilation_d_factor=1,
-    dilation_w_factor=1,
-    dilation_h_factor=1,
+    g, output_shape, filters, x, bias=None,
+    *, padding, stride_d, stride_w, stride_h, dilation_d_factor=1, dilation_w_factor=1, dilation_h_factor=1,
     fused_activation_function="NONE",
-):
+):  # fmt: skip
     check_rank(g, x, 5)
     weight, strides = permuted(g, filters, [4, 3, 0, 1, 2]), [stride_d, stride_h, stride_w]
     spread = [dilation_d_factor, dilation_h_factor, dilation_w_factor]

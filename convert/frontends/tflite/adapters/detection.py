@@ -55,22 +55,10 @@ def _padded(g: Emitter, kept, number: int) -> tuple[Any, Any, Any]:
 
 @OPERATORS.add("custom.TFLite_Detection_PostProcess")
 def detection_postprocess(
-    g,
-    boxes,
-    scores,
-    anchors,
-    *,
-    max_detections,
-    max_classes_per_detection,
-    num_classes,
-    nms_score_threshold,
-    nms_iou_threshold,
-    y_scale,
-    x_scale,
-    h_scale,
-    w_scale,
-    use_regular_nms,
-):
+    g, boxes, scores, anchors,
+    *, max_detections, max_classes_per_detection, num_classes, nms_score_threshold, nms_iou_threshold,
+    y_scale, x_scale, h_scale, w_scale, use_regular_nms,
+):  # fmt: skip
     """Returns boxes, classes and scores of the best detections, filled up with 0, and how many these are.
 
     Each box has its best class; boxes of all classes suppress each other.

@@ -12,15 +12,9 @@ OPERATORS = Table(PREFIX)
 
 @OPERATORS.add("FULLY_CONNECTED")
 def fully_connected(
-    g,
-    x,
-    weights,
-    bias=None,
-    *,
-    keep_num_dims=False,
-    weights_format="DEFAULT",
-    fused_activation_function="NONE",
-):
+    g, x, weights, bias=None,
+    *, keep_num_dims=False, weights_format="DEFAULT", fused_activation_function="NONE",
+):  # fmt: skip
     check_rank(g, weights, 2)
     if weights_format != "DEFAULT":
         raise Refusal(f"weights in the format {weights_format} are not supported")

@@ -21,13 +21,9 @@ _FROM_INPUT, _RECURRENT, _PEEPHOLES, _BIASES, _PROJECTION, _STATES, _NORMS = 1, 
 @OPERATORS.add("UNIDIRECTIONAL_SEQUENCE_LSTM")
 def sequence_lstm(
     g,
-    *inputs,
-    time_major=False,
-    cell_clip=0.0,
-    proj_clip=0.0,
-    fused_activation_function="NONE",
+    *inputs, time_major=False, cell_clip=0.0, proj_clip=0.0, fused_activation_function="NONE",
     diagonal_recurrent_tensors=False,
-):
+):  # fmt: skip
     """An LSTM whose states begin with zeros, or with what is given."""
     given = [*inputs, *[None] * (24 - len(inputs))]
     lacks_gate = given[_FROM_INPUT] is None or given[_RECURRENT] is None

@@ -49,19 +49,9 @@ def _indexed(g: Emitter, x, index: list[slice]) -> Any:
 
 @OPERATORS.add("STRIDED_SLICE")
 def strided_slice(
-    g,
-    x,
-    begin,
-    end,
-    strides,
-    *,
-    begin_mask=0,
-    end_mask=0,
-    ellipsis_mask=0,
-    new_axis_mask=0,
-    shrink_axis_mask=0,
-    offset=False,
-):
+    g, x, begin, end, strides,
+    *, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0, offset=False,
+):  # fmt: skip
     what = "the bounds of STRIDED_SLICE"
     starts, ends = (elements_of(g, each) or static_ints(g, each, what) for each in (begin, end))
     index: list[Any] = []

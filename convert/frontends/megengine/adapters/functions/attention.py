@@ -25,35 +25,11 @@ OF_1_12_3 = "multi-head attention of MegEngine 1.12.3, which runs on GPUs only, 
 
 @FUNCTIONS.add("multi_head_attention")
 def multi_head_attention(
-    g,
-    query,
-    key,
-    value,
-    embed_dim,
-    num_heads,
-    attn_drop,
-    out_drop,
-    io_weight_bias,
-    qproj_size=None,
-    kproj_size=None,
-    vproj_size=None,
-    oproj_size=None,
-    qbias=False,
-    kbias=False,
-    vbias=False,
-    obias=False,
-    bias_k=None,
-    bias_v=None,
-    add_zero_attn=False,
-    key_padding_mask=None,
-    attn_mask=None,
-    need_weights=False,
-    average_attn_weights=False,
-    is_causal=False,
-    maybe_cudnn_style_mask=False,
-    reslink=False,
-    training=True,
-):
+    g, query, key, value, embed_dim, num_heads, attn_drop, out_drop, io_weight_bias, qproj_size=None,
+    kproj_size=None, vproj_size=None, oproj_size=None, qbias=False, kbias=False, vbias=False, obias=False,
+    bias_k=None, bias_v=None, add_zero_attn=False, key_padding_mask=None, attn_mask=None, need_weights=False,
+    average_attn_weights=False, is_causal=False, maybe_cudnn_style_mask=False, reslink=False, training=True,
+):  # fmt: skip
     """Multi-head attention: query [N, L, E], key [N, S, K] and value [N, S, V] to the result [N, L, O].
 
     The second result are the attention weights, [N * heads, L, S], or None.
@@ -173,19 +149,9 @@ SIZES = ("qproj_size", "kproj_size", "vproj_size", "oproj_size", "qbias", "kbias
 
 @OPERATORS.add("MultiHeadAttn")
 def multi_head_attn(
-    g,
-    query,
-    key,
-    value,
-    weights,
-    *others,
-    embeding_size,
-    num_heads,
-    sm_scaler,
-    attn_mask_type,
-    tensor_combination_type,
-    **state,
-):
+    g, query, key, value, weights,
+    *others, embeding_size, num_heads, sm_scaler, attn_mask_type, tensor_combination_type, **state,
+):  # fmt: skip
     """Returns the result, the attention weights, and the workspace."""
     kind = str(tensor_combination_type).upper(), str(attn_mask_type).upper()
     if kind not in (("NONE", "NO_MASK"), ("ONLY_MASK", "USER_DEFINED_MASK")):
@@ -206,18 +172,9 @@ def multi_head_attn(
 
 @MODULES.add("MultiHeadAttention")
 def multi_head_attention_module(
-    g,
-    module,
-    query,
-    key,
-    value,
-    key_padding_mask=None,
-    attn_mask=None,
-    need_weights=False,
-    average_attn_weights=False,
-    is_causal=False,
-    maybe_cudnn_style_mask=False,
-):
+    g, module, query, key, value, key_padding_mask=None, attn_mask=None, need_weights=False,
+    average_attn_weights=False, is_causal=False, maybe_cudnn_style_mask=False,
+):  # fmt: skip
     attributes = module.attributes
     if "enable_qproj" in attributes:
         raise Refusal(OF_1_12_3)

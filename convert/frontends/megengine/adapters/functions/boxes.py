@@ -62,18 +62,9 @@ def _column(g: Emitter, boxes, place: int) -> Any:
 
 @FUNCTIONS.add("nn.deformable_psroi_pooling")
 def deformable_psroi_pooling(
-    g,
-    inp,
-    rois,
-    trans,
-    no_trans,
-    part_size,
-    pooled_h,
-    pooled_w,
-    sample_per_part,
-    spatial_scale,
+    g, inp, rois, trans, no_trans, part_size, pooled_h, pooled_w, sample_per_part, spatial_scale,
     trans_std=0.1,
-):
+):  # fmt: skip
     """The mean of linearly interpolated samples in bins of boxes, which ``trans`` moves.
 
     Shapes: inp [N, C, H, W], rois [K, 5], trans [K, 2, pooled_h, pooled_w] (x before y), in units of the box

@@ -60,17 +60,9 @@ def _channels(g: Emitter, weight, axes: int) -> int:
 def _add_convolution(name: str, axes: int) -> None:
     @FUNCTIONS.add(name)
     def adapter(
-        g,
-        inp,
-        weight,
-        bias=None,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        conv_mode="cross_correlation",
+        g, inp, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, conv_mode="cross_correlation",
         compute_mode="default",
-    ):
+    ):  # fmt: skip
         """Weights (O, I, ...), or (groups, O / groups, I / groups, ...); bias (1, O, 1, ...)."""
         cross_correlation(conv_mode)
         inp, weight = promoted(g, inp, weight)
@@ -108,18 +100,9 @@ def transposed(g, inp, weight, bias, stride, padding, output_padding, dilation, 
 def _add_transposed(name: str, axes: int) -> None:
     @FUNCTIONS.add(name)
     def adapter(
-        g,
-        inp,
-        weight,
-        bias=None,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        dilation=1,
-        groups=1,
-        conv_mode="cross_correlation",
-        compute_mode="default",
-    ):
+        g, inp, weight, bias=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1,
+        conv_mode="cross_correlation", compute_mode="default",
+    ):  # fmt: skip
         cross_correlation(conv_mode)
         inp, weight = promoted(g, inp, weight)
         if rank(g, inp) != axes + 2:
@@ -135,19 +118,9 @@ _add_transposed("conv_transpose3d", 3)
 
 @FUNCTIONS.add("deformable_conv2d")
 def deformable_conv2d(
-    g,
-    inp,
-    weight,
-    offset,
-    mask,
-    bias=None,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=1,
-    conv_mode="cross_correlation",
-    compute_mode="default",
-):
+    g, inp, weight, offset, mask, bias=None, stride=1, padding=0, dilation=1, groups=1,
+    conv_mode="cross_correlation", compute_mode="default",
+):  # fmt: skip
     """Offsets (N, 2 G kH kW, H, W), y before x; masks (N, G kH kW, H, W)."""
     cross_correlation(conv_mode)
     weight = _without_groups_axis(g, weight, 2, groups)
@@ -195,19 +168,9 @@ def columns_of(g: Emitter, inp, kernel: list[int], stride, padding, dilation) ->
 
 @FUNCTIONS.add("region_restricted_conv")
 def region_restricted_conv(
-    g,
-    inp,
-    weight,
-    rin,
-    rout,
-    bias=None,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=1,
-    conv_mode="cross_correlation",
-    compute_mode="default",
-):
+    g, inp, weight, rin, rout, bias=None, stride=1, padding=0, dilation=1, groups=1,
+    conv_mode="cross_correlation", compute_mode="default",
+):  # fmt: skip
     """A convolution of the elements whose region (N, H, W) equals that of the result (N, H', W')."""
     cross_correlation(conv_mode)
     weight = _without_groups_axis(g, weight, 2, groups)

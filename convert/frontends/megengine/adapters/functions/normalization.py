@@ -15,20 +15,9 @@ FUNCTIONS = Table("megengine.functional.nn.")
 
 @FUNCTIONS.add("batch_norm")
 def batch_norm(
-    g,
-    inp,
-    running_mean=None,
-    running_var=None,
-    weight=None,
-    bias=None,
-    *,
-    training=False,
-    momentum=0.9,
-    eps=1e-5,
-    inplace=True,
-    compute_mode="default",
-    param_dim="dim_1c11",
-):
+    g, inp, running_mean=None, running_var=None, weight=None, bias=None,
+    *, training=False, momentum=0.9, eps=1e-5, inplace=True, compute_mode="default", param_dim="dim_1c11",
+):  # fmt: skip
     """Parameters have shape (1, C, 1, 1), or (1, 1, 1, C) with param_dim dim_111c, for channels last."""
     name = str(param_dim).lower()
     if name == "dim_111c":
@@ -63,18 +52,9 @@ def _by_batch(g: Emitter, inp, weight, bias, eps: float) -> Any:
 
 @FUNCTIONS.add("sync_batch_norm")
 def sync_batch_norm(
-    g,
-    inp,
-    running_mean,
-    running_var,
-    weight=None,
-    bias=None,
-    training=False,
-    momentum=0.9,
-    eps=1e-5,
-    eps_mode="additive",
-    group=None,
-):
+    g, inp, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.9, eps=1e-5,
+    eps_mode="additive", group=None,
+):  # fmt: skip
     """``eps_mode`` "max" uses max(variance, eps) instead of variance + eps."""
     mode = str(eps_mode).lower()
     if mode not in ("additive", "max"):

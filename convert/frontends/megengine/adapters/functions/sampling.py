@@ -64,16 +64,9 @@ def warp_affine(
 
 @FUNCTIONS.add("warp_perspective")
 def warp_perspective(
-    g,
-    inp,
-    mat,
-    out_shape,
-    mat_idx=None,
-    border_mode="replicate",
-    border_val=0.0,
-    format="NCHW",
+    g, inp, mat, out_shape, mat_idx=None, border_mode="replicate", border_val=0.0, format="NCHW",
     interp_mode="linear",
-):
+):  # fmt: skip
     """Pixel (x, y) of the result is that of the input at mat (x, y, 1), divided by its third entry."""
     x = _channels_first(g, cast(g, inp, np.float32) if g.type(inp).dtype == np.float16 else inp, format)
     if g.type(mat).shape[1:] != (3, 3) or interp_mode.lower() != "linear":

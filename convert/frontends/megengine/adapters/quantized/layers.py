@@ -101,19 +101,9 @@ def concat(g, module, inps, axis=0):
 
 @FUNCTIONS.add("conv_bias_activation")
 def conv_bias_activation(
-    g,
-    inp,
-    weight,
-    bias,
-    dtype=None,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=1,
-    nonlinear_mode="identity",
-    conv_mode="cross_correlation",
-    compute_mode="default",
-):
+    g, inp, weight, bias, dtype=None, stride=1, padding=0, dilation=1, groups=1, nonlinear_mode="identity",
+    conv_mode="cross_correlation", compute_mode="default",
+):  # fmt: skip
     """``bias`` is already quantized, or not quantized."""
     convolutions.cross_correlation(conv_mode)
     result = convolutions.convolved(g, inp, weight, bias, stride, padding, dilation, groups)
@@ -123,19 +113,9 @@ def conv_bias_activation(
 
 @FUNCTIONS.add("batch_conv_bias_activation")
 def batch_conv_bias_activation(
-    g,
-    inp,
-    weight,
-    bias,
-    dtype=None,
-    stride=1,
-    padding=0,
-    dilation=1,
-    groups=1,
-    nonlinear_mode="identity",
-    conv_mode="cross_correlation",
-    compute_mode="default",
-):
+    g, inp, weight, bias, dtype=None, stride=1, padding=0, dilation=1, groups=1, nonlinear_mode="identity",
+    conv_mode="cross_correlation", compute_mode="default",
+):  # fmt: skip
     """Kernels (N, ...) per sample: one convolution with N times the groups."""
     convolutions.cross_correlation(conv_mode)
     batch, channels, *extents = g.type(inp).shape
@@ -163,19 +143,9 @@ def batch_conv_bias(g, inp, weight, bias, *, dtype, **state):
 
 @FUNCTIONS.add("conv_transpose2d")
 def conv_transpose2d(
-    g,
-    inp,
-    weight,
-    bias=None,
-    dtype=None,
-    stride=1,
-    padding=0,
-    output_padding=0,
-    dilation=1,
-    groups=1,
-    conv_mode="cross_correlation",
-    compute_mode="default",
-):
+    g, inp, weight, bias=None, dtype=None, stride=1, padding=0, output_padding=0, dilation=1, groups=1,
+    conv_mode="cross_correlation", compute_mode="default",
+):  # fmt: skip
     """Version 1.9 and earlier have no ``output_padding``: positional calls have one argument less."""
     if isinstance(groups, str):
         output_padding, dilation, groups = 0, output_padding, dilation

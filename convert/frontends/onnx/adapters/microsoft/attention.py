@@ -32,24 +32,10 @@ HIDDEN = -10000.0  # what is added to scores of keys that a mask hides
 
 @OPERATORS.add("Attention")
 def attention(
-    g,
-    input,
-    weights,
-    bias=None,
-    mask_index=None,
-    past=None,
-    attention_bias=None,
-    past_sequence_length=None,
-    *,
-    do_rotary=0,
-    mask_filter_value=HIDDEN,
-    num_heads,
-    past_present_share_buffer=0,
-    qkv_hidden_sizes=None,
-    rotary_embedding_dim=0,
-    scale=0.0,
-    unidirectional=0,
-):
+    g, input, weights, bias=None, mask_index=None, past=None, attention_bias=None, past_sequence_length=None,
+    *, do_rotary=0, mask_filter_value=HIDDEN, num_heads, past_present_share_buffer=0, qkv_hidden_sizes=None,
+    rotary_embedding_dim=0, scale=0.0, unidirectional=0,
+):  # fmt: skip
     """Self-attention of [N, L, I] with one matrix for queries, keys and values."""
     if do_rotary or past_present_share_buffer:
         raise Refusal("Attention with rotary embeddings or a shared buffer is not supported")
@@ -79,20 +65,10 @@ def attention(
 
 @OPERATORS.add("QAttention")
 def qattention(
-    g,
-    input,
-    weight,
-    bias,
-    input_scale,
-    weight_scale,
-    mask_index=None,
-    input_zero_point=None,
-    weight_zero_point=None,
-    past=None,
-    *,
-    num_heads,
-    **attributes,
-):
+    g, input, weight, bias, input_scale, weight_scale, mask_index=None, input_zero_point=None,
+    weight_zero_point=None, past=None,
+    *, num_heads, **attributes,
+):  # fmt: skip
     """Attention of integers, of which the products with the weight are quantized."""
     given = dequantized(g, input, input_scale, input_zero_point)
     matrix = dequantized(g, weight, weight_scale, weight_zero_point, 1)
@@ -136,23 +112,10 @@ def _masked(g: Emitter, call: AttentionCall, mask, value: float) -> list[Any]:
 
 @OPERATORS.add("MultiHeadAttention")
 def multi_head_attention(
-    g,
-    query,
-    key=None,
-    value=None,
-    bias=None,
-    key_padding_mask=None,
-    attention_bias=None,
-    past_key=None,
-    past_value=None,
-    past_sequence_length=None,
-    cache_indirection=None,
-    *,
-    mask_filter_value=HIDDEN,
-    num_heads,
-    scale=0.0,
-    unidirectional=0,
-):
+    g, query, key=None, value=None, bias=None, key_padding_mask=None, attention_bias=None, past_key=None,
+    past_value=None, past_sequence_length=None, cache_indirection=None,
+    *, mask_filter_value=HIDDEN, num_heads, scale=0.0, unidirectional=0,
+):  # fmt: skip
     if past_sequence_length is not None or cache_indirection is not None:
         raise Refusal("MultiHeadAttention with a shared buffer is not supported")
     q, k, v = _heads(g, query, key, value, bias, num_heads)
@@ -190,31 +153,12 @@ def _heads(g: Emitter, query, key, value, bias, heads: int) -> list[Any]:
 
 @OPERATORS.add("GroupQueryAttention")
 def group_query_attention(
-    g,
-    query,
-    key=None,
-    value=None,
-    past_key=None,
-    past_value=None,
-    seqlens_k=None,
-    total_sequence_length=None,
-    cos_cache=None,
-    sin_cache=None,
-    position_ids=None,
-    attention_bias=None,
+    g, query, key=None, value=None, past_key=None, past_value=None, seqlens_k=None,
+    total_sequence_length=None, cos_cache=None, sin_cache=None, position_ids=None, attention_bias=None,
     head_sink=None,
-    *,
-    causal=1,
-    do_rotary=0,
-    kv_num_heads,
-    local_window_size=-1,
-    num_heads,
-    rotary_interleaved=0,
-    scale=0.0,
-    smooth_softmax=0,
-    softcap=0.0,
-    **others,
-):
+    *, causal=1, do_rotary=0, kv_num_heads, local_window_size=-1, num_heads, rotary_interleaved=0, scale=0.0,
+    smooth_softmax=0, softcap=0.0, **others,
+):  # fmt: skip
     """Attention with a cache that grows by the keys of each step; all sequences have the same length."""
     if head_sink is not None or smooth_softmax > 0 or any(each not in _UNUSED for each in others.values()):
         what = "head_sink, smooth_softmax or a quantized cache"
@@ -270,18 +214,9 @@ def _rotated(g: Emitter, x, places, cos, sin, interleaved: bool) -> Any:
 
 @OPERATORS.add("RotaryEmbedding")
 def rotary_embedding(
-    g,
-    input,
-    position_ids,
-    cos_cache,
-    sin_cache,
-    *,
-    interleaved=0,
-    is_packed_batching=0,
-    num_heads=0,
-    rotary_embedding_dim=0,
-    scale=1.0,
-):
+    g, input, position_ids, cos_cache, sin_cache,
+    *, interleaved=0, is_packed_batching=0, num_heads=0, rotary_embedding_dim=0, scale=1.0,
+):  # fmt: skip
     """Rotates [N, L, H E] or [N, H, L, E]; ``position_ids`` is the first position, or has all [N, L]."""
     if is_packed_batching:
         raise Refusal("RotaryEmbedding of packed batches is not supported")

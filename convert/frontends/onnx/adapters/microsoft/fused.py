@@ -72,17 +72,9 @@ def nhwc_max_pool(g, x, **attributes):
 
 @OPERATORS.add("FusedGemm")
 def fused_gemm(
-    g,
-    A,
-    B,
-    C=None,
-    *,
-    activation="",
-    activation_alpha=None,
-    activation_beta=None,
-    activation_gamma=None,
-    **attributes,
-):
+    g, A, B, C=None,
+    *, activation="", activation_alpha=None, activation_beta=None, activation_gamma=None, **attributes,
+):  # fmt: skip
     params = [value for value in (activation_alpha, activation_beta) if value is not None]
     return activated(g, matrices.gemm(g, A, B, C, **attributes), activation, params)
 
@@ -190,20 +182,10 @@ def _sum(g, *terms):
 
 @OPERATORS.add("EmbedLayerNormalization")
 def embed_layer_normalization(
-    g,
-    input_ids,
-    segment_ids,
-    word_embedding,
-    position_embedding,
-    segment_embedding=None,
-    gamma=None,
-    beta=None,
-    mask=None,
-    position_ids=None,
-    *,
-    epsilon=EPSILON,
-    mask_index_type=1,
-):
+    g, input_ids, segment_ids, word_embedding, position_embedding, segment_embedding=None, gamma=None,
+    beta=None, mask=None, position_ids=None,
+    *, epsilon=EPSILON, mask_index_type=1,
+):  # fmt: skip
     """Normalized sum of the embeddings of words, positions and segments; then the length of each sequence."""
     batch, length = g.type(input_ids).shape
     words = g.call("aten::embedding", word_embedding, cast(g, input_ids, np.int64))

@@ -128,21 +128,9 @@ def qlinear_conv(g, x, *others, channels_last=0, **attributes):
 
 @OPERATORS.add("QGemm")
 def qgemm(
-    g,
-    A,
-    a_scale,
-    a_zero_point,
-    B,
-    b_scale,
-    b_zero_point,
-    C=None,
-    y_scale=None,
-    y_zero_point=None,
-    *,
-    alpha=1.0,
-    transA=0,
-    transB=0,
-):
+    g, A, a_scale, a_zero_point, B, b_scale, b_zero_point, C=None, y_scale=None, y_zero_point=None,
+    *, alpha=1.0, transA=0, transB=0,
+):  # fmt: skip
     """alpha A' B' + C; in float32 if the result has no scale."""
     left = dequantized(g, A, a_scale, a_zero_point)
     left = g.call("aten::permute", left, [1, 0]) if transA else left
@@ -178,21 +166,9 @@ def dynamic_quantize_matmul(g, A, B, b_scale, b_zero_point=None, bias=None):
 
 @OPERATORS.add("MatMulNBits")
 def matmul_nbits(
-    g,
-    A,
-    B,
-    scales,
-    zero_points=None,
-    g_idx=None,
-    bias=None,
-    *,
-    K,
-    N,
-    bits=4,
-    block_size,
-    accuracy_level=0,
-    weight_prepacked=0,
-):
+    g, A, B, scales, zero_points=None, g_idx=None, bias=None,
+    *, K, N, bits=4, block_size, accuracy_level=0, weight_prepacked=0,
+):  # fmt: skip
     """A [..., K] by a matrix [N, K] that is stored in blocks of 2, 4 or 8 bits along K, lower bits first."""
     if weight_prepacked or bits not in (2, 4, 8):
         raise Refusal(f"weights of {bits} bits are not supported")

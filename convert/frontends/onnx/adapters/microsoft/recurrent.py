@@ -14,21 +14,9 @@ OPERATORS = OperatorTable("com.microsoft")
 
 @OPERATORS.add("DynamicQuantizeLSTM")
 def dynamic_quantize_lstm(
-    g,
-    X,
-    W,
-    R,
-    B,
-    sequence_lens,
-    initial_h,
-    initial_c,
-    P,
-    W_scale,
-    W_zero_point,
-    R_scale,
-    R_zero_point,
+    g, X, W, R, B, sequence_lens, initial_h, initial_c, P, W_scale, W_zero_point, R_scale, R_zero_point,
     **attributes,
-):
+):  # fmt: skip
     """W is [directions, I, 4 H] and R [directions, H, 4 H]: not as in LSTM."""
     weight = _transposed(g, W, W_scale, W_zero_point)
     recurrence = _transposed(g, R, R_scale, R_zero_point)

@@ -28,25 +28,10 @@ OPERATORS = OperatorTable()
 
 @OPERATORS.add("Attention")
 def attention(
-    g,
-    Q,
-    K,
-    V,
-    attn_mask=None,
-    past_key=None,
-    past_value=None,
-    nonpad_kv_seqlen=None,
-    *,
-    is_causal=0,
-    kv_num_heads=0,
-    left_window_size=-1,
-    q_num_heads=0,
-    qk_matmul_output_mode=0,
-    right_window_size=-1,
-    scale=None,
-    softcap=0.0,
-    softmax_precision=1,
-):
+    g, Q, K, V, attn_mask=None, past_key=None, past_value=None, nonpad_kv_seqlen=None,
+    *, is_causal=0, kv_num_heads=0, left_window_size=-1, q_num_heads=0, qk_matmul_output_mode=0,
+    right_window_size=-1, scale=None, softcap=0.0, softmax_precision=1,
+):  # fmt: skip
     is_flat = rank(g, Q) == 3
     if is_flat:
         Q = split_heads(g, Q, q_num_heads)

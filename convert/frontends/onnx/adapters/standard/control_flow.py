@@ -275,15 +275,9 @@ def _run(
 @OPERATORS.add("Scan", since=9)
 def scan(
     g,
-    *initial_state_and_scan_inputs,
-    body,
-    num_scan_inputs,
-    scan_input_axes=None,
-    scan_input_directions=None,
-    scan_output_axes=None,
-    scan_output_directions=None,
-    captured=((),),
-):
+    *initial_state_and_scan_inputs, body, num_scan_inputs, scan_input_axes=None, scan_input_directions=None,
+    scan_output_axes=None, scan_output_directions=None, captured=((),),
+):  # fmt: skip
     given = list(initial_state_and_scan_inputs)
     count = len(given) - num_scan_inputs
     state, scanned = given[:count], given[count:]

@@ -38,20 +38,10 @@ def convolved(g: Emitter, x, weight, bias, settings: Window, group: int) -> Any:
 
 @OPERATORS.add("ConvTranspose")
 def conv_transpose(
-    g,
-    X,
-    W,
-    B=None,
-    *,
-    auto_pad="NOTSET",
-    dilations=None,
-    group=1,
-    kernel_shape=None,
-    output_padding=None,
-    output_shape=None,
-    pads=None,
-    strides=None,
-):
+    g, X, W, B=None,
+    *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, output_padding=None, output_shape=None,
+    pads=None, strides=None,
+):  # fmt: skip
     axes = rank(g, X) - 2
     if not 1 <= axes <= 3:
         raise Refusal(f"convolutions over {axes} axes are not supported")
@@ -106,20 +96,9 @@ def _transposed(
 
 @OPERATORS.add("DeformConv")
 def deform_conv(
-    g,
-    X,
-    W,
-    offset,
-    B=None,
-    mask=None,
-    *,
-    dilations=None,
-    group=1,
-    kernel_shape=None,
-    offset_group=1,
-    pads=None,
-    strides=None,
-):
+    g, X, W, offset, B=None, mask=None,
+    *, dilations=None, group=1, kernel_shape=None, offset_group=1, pads=None, strides=None,
+):  # fmt: skip
     if rank(g, X) != 4:
         raise Refusal("a deformable convolution needs two spatial axes")
     settings = window(g, X, g.type(W).shape[2:], strides, dilations, pads, "NOTSET")

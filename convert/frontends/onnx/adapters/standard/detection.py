@@ -31,18 +31,10 @@ def affine_grid(g, theta, size, *, align_corners=0):
 
 @OPERATORS.add("RoiAlign", since=16)
 def roi_align(
-    g,
-    X,
-    rois,
-    batch_indices,
-    *,
-    coordinate_transformation_mode="half_pixel",
-    mode="avg",
-    output_height=1,
-    output_width=1,
-    sampling_ratio=0,
-    spatial_scale=1.0,
-):
+    g, X, rois, batch_indices,
+    *, coordinate_transformation_mode="half_pixel", mode="avg", output_height=1, output_width=1,
+    sampling_ratio=0, spatial_scale=1.0,
+):  # fmt: skip
     if mode != "avg":
         raise Refusal(f"RoiAlign in mode {mode!r} is not supported", "use mode='avg'")
     boxes = _with_batch(g, X, rois, batch_indices)
@@ -71,15 +63,9 @@ def max_roi_pool(g, X, rois, *, pooled_shape, spatial_scale=1.0):
 
 @OPERATORS.add("NonMaxSuppression")
 def non_max_suppression(
-    g,
-    boxes,
-    scores,
-    max_output_boxes_per_class=None,
-    iou_threshold=None,
-    score_threshold=None,
-    *,
-    center_point_box=0,
-):
+    g, boxes, scores, max_output_boxes_per_class=None, iou_threshold=None, score_threshold=None,
+    *, center_point_box=0,
+):  # fmt: skip
     """Returns rows of (picture, class, box) for the boxes of each class, the best first."""
     most = (
         0

@@ -18,20 +18,9 @@ EPSILON = 1e-5
 
 @OPERATORS.add("BatchNormalization")
 def batch_normalization(
-    g,
-    X,
-    scale,
-    B,
-    input_mean,
-    input_var,
-    *,
-    epsilon=EPSILON,
-    momentum=0.9,
-    training_mode=0,
-    spatial=1,
-    is_test=1,
-    consumed_inputs=None,
-):
+    g, X, scale, B, input_mean, input_var,
+    *, epsilon=EPSILON, momentum=0.9, training_mode=0, spatial=1, is_test=1, consumed_inputs=None,
+):  # fmt: skip
     if training_mode:
         return _trained(g, X, scale, B, input_mean, input_var, epsilon, momentum)
     if not spatial:

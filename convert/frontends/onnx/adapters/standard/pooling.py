@@ -48,17 +48,9 @@ def _fits(g: Emitter, x, settings: Window) -> bool:
 
 @OPERATORS.add("MaxPool")
 def max_pool(
-    g,
-    X,
-    *,
-    kernel_shape,
-    auto_pad="NOTSET",
-    ceil_mode=0,
-    dilations=None,
-    pads=None,
-    storage_order=0,
-    strides=None,
-):
+    g, X,
+    *, kernel_shape, auto_pad="NOTSET", ceil_mode=0, dilations=None, pads=None, storage_order=0, strides=None,
+):  # fmt: skip
     """The second result has the indices of the largest elements in the flattened input, all axes counted."""
     axes = _spatial_axes(g, X)
     settings = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
@@ -106,17 +98,10 @@ def _spatial_axes(g: Emitter, x) -> int:
 
 @OPERATORS.add("AveragePool")
 def average_pool(
-    g,
-    X,
-    *,
-    kernel_shape,
-    auto_pad="NOTSET",
-    ceil_mode=0,
-    count_include_pad=0,
-    dilations=None,
-    pads=None,
+    g, X,
+    *, kernel_shape, auto_pad="NOTSET", ceil_mode=0, count_include_pad=0, dilations=None, pads=None,
     strides=None,
-):
+):  # fmt: skip
     axes = _spatial_axes(g, X)
     given = window(g, X, kernel_shape, strides, dilations, pads, auto_pad)
     if set(given.dilations) == {1} and _fits(g, X, given):

@@ -72,24 +72,9 @@ def dynamic_quantize_linear(g, x):
 
 @OPERATORS.add("QLinearConv")
 def qlinear_conv(
-    g,
-    x,
-    x_scale,
-    x_zero_point,
-    w,
-    w_scale,
-    w_zero_point,
-    y_scale,
-    y_zero_point,
-    B=None,
-    *,
-    auto_pad="NOTSET",
-    dilations=None,
-    group=1,
-    kernel_shape=None,
-    pads=None,
-    strides=None,
-):
+    g, x, x_scale, x_zero_point, w, w_scale, w_zero_point, y_scale, y_zero_point, B=None,
+    *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, pads=None, strides=None,
+):  # fmt: skip
     given = dequantized(g, x, x_scale, x_zero_point)
     weight = dequantized(g, w, w_scale, w_zero_point, 0)
     bias = None
@@ -147,19 +132,9 @@ def matmul_integer(g, A, B, a_zero_point=None, b_zero_point=None):
 
 @OPERATORS.add("ConvInteger")
 def conv_integer(
-    g,
-    x,
-    w,
-    x_zero_point=None,
-    w_zero_point=None,
-    *,
-    auto_pad="NOTSET",
-    dilations=None,
-    group=1,
-    kernel_shape=None,
-    pads=None,
-    strides=None,
-):
+    g, x, w, x_zero_point=None, w_zero_point=None,
+    *, auto_pad="NOTSET", dilations=None, group=1, kernel_shape=None, pads=None, strides=None,
+):  # fmt: skip
     given = centred(g, x, x_zero_point)
     axes = tuple(range(1, rank(g, w)))
     zero = w_zero_point

@@ -38,23 +38,11 @@ OLD = Mode("nearest", "asymmetric", "simple")  # before opset 11
 
 @OPERATORS.add("Resize", since=11)
 def resize(
-    g,
-    X,
-    roi=None,
-    scales=None,
-    sizes=None,
-    *,
-    antialias=0,
-    axes=None,
-    coordinate_transformation_mode="half_pixel",
-    cubic_coeff_a=-0.75,
-    exclude_outside=0,
-    extrapolation_value=0.0,
-    keep_aspect_ratio_policy="stretch",
-    mode="nearest",
-    nearest_mode="round_prefer_floor",
-    opened=None,
-):
+    g, X, roi=None, scales=None, sizes=None,
+    *, antialias=0, axes=None, coordinate_transformation_mode="half_pixel", cubic_coeff_a=-0.75,
+    exclude_outside=0, extrapolation_value=0.0, keep_aspect_ratio_policy="stretch", mode="nearest",
+    nearest_mode="round_prefer_floor", opened=None,
+):  # fmt: skip
     places = list(range(rank(g, X))) if axes is None else [axis_of(g, X, axis) for axis in axes]
     how = Mode(
         mode,

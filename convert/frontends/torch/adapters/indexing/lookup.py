@@ -41,19 +41,9 @@ def embedding(g, weight, indices, padding_idx=-1, scale_grad_by_freq=False, spar
 
 @FUNCTIONS.add("embedding_bag")
 def functional_embedding_bag(
-    g,
-    input,
-    weight,
-    offsets=None,
-    max_norm=None,
-    norm_type=2.0,
-    scale_grad_by_freq=False,
-    mode="mean",
-    sparse=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
-):
+    g, input, weight, offsets=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, mode="mean",
+    sparse=False, per_sample_weights=None, include_last_offset=False, padding_idx=None,
+):  # fmt: skip
     if mode not in MODES:
         raise Refusal(f"embedding_bag with mode={mode!r} is not supported")
     if padding_idx is not None and padding_idx < 0:
@@ -114,17 +104,9 @@ def _bags(
 
 @ATEN.add("embedding_bag", "_embedding_bag", "_embedding_bag_forward_only")
 def embedding_bag(
-    g,
-    weight,
-    indices,
-    offsets,
-    scale_grad_by_freq=False,
-    mode=0,
-    sparse=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=-1,
-):
+    g, weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
+    include_last_offset=False, padding_idx=-1,
+):  # fmt: skip
     """Returns the bags; the other results are used by gradients only."""
     result = _bags(g, weight, indices, offsets, mode, per_sample_weights, include_last_offset, padding_idx)
     return result, None, None, None

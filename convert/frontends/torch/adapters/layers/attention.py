@@ -32,18 +32,9 @@ def attention(
 
 @ATEN.add("_scaled_dot_product_attention_math")
 def attention_math(
-    g,
-    query,
-    key,
-    value,
-    attn_mask=None,
-    dropout_p=0.0,
-    is_causal=False,
-    dropout_mask=None,
-    *,
-    scale=None,
-    enable_gqa=False,
-):
+    g, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, dropout_mask=None,
+    *, scale=None, enable_gqa=False,
+):  # fmt: skip
     """Attention; its second result, the weights, is used by gradients only."""
     return attention(
         g, query, key, value, attn_mask, dropout_p, is_causal, scale=scale, enable_gqa=enable_gqa

@@ -38,22 +38,9 @@ def ps_roi_pool(g, *args):
 
 @ATEN.add("deform_conv2d")
 def deform_conv2d(
-    g,
-    input,
-    weight,
-    offset,
-    mask,
-    bias,
-    stride_h,
-    stride_w,
-    pad_h,
-    pad_w,
-    dilation_h,
-    dilation_w,
-    groups,
-    offset_groups,
-    use_mask,
-):
+    g, input, weight, offset, mask, bias, stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w, groups,
+    offset_groups, use_mask,
+):  # fmt: skip
     """Deformable convolution; the group counts follow from the shapes."""
     windows = ([stride_h, stride_w], [pad_h, pad_w], [dilation_h, dilation_w])
     mask = mask if use_mask else None

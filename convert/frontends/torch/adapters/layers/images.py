@@ -39,15 +39,9 @@ MODES = {**MIXING, **COPYING}
 
 @FUNCTIONS.add("interpolate", "upsample")
 def interpolate(
-    g,
-    input,
-    size=None,
-    scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
+    g, input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None,
     antialias=False,
-):
+):  # fmt: skip
     axes = rank(g, input) - 2
     scales = None
     if size is not None:

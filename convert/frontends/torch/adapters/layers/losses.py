@@ -61,20 +61,10 @@ def _chunked(
 
 @ATEN.add("torch_nn::_linear_cross_entropy_batch_chunked")
 def linear_cross_entropy(
-    g,
-    input,
-    linear_weight,
-    target,
-    linear_bias,
-    weight,
-    reduction,
-    ignore_index,
-    label_smoothing,
-    batch_chunk_size,
-    acc_policy,
-    acc_dtype,
+    g, input, linear_weight, target, linear_bias, weight, reduction, ignore_index, label_smoothing,
+    batch_chunk_size, acc_policy, acc_dtype,
     *others,
-):
+):  # fmt: skip
     """The loss of nn.functional.linear_cross_entropy, without chunks; gradients alone use other results."""
     loss, weights = _chunked(g, input, linear_weight, target, linear_bias, weight, ignore_index, acc_dtype)
     total = loss.call("sum", dim=None, keepdim=False)
@@ -85,16 +75,8 @@ def linear_cross_entropy(
 
 @ATEN.add("torch_nn::_linear_cross_entropy_batch_chunked_no_reduction")
 def linear_cross_entropy_of_each(
-    g,
-    input,
-    linear_weight,
-    target,
-    linear_bias,
-    weight,
-    ignore_index,
-    batch_chunk_size,
-    acc_policy,
+    g, input, linear_weight, target, linear_bias, weight, ignore_index, batch_chunk_size, acc_policy,
     acc_dtype,
-):
+):  # fmt: skip
     loss, _ = _chunked(g, input, linear_weight, target, linear_bias, weight, ignore_index, acc_dtype)
     return cast(g, loss.value, g.type(input).dtype)

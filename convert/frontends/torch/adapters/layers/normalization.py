@@ -103,16 +103,9 @@ def instance_norm(
 
 @FUNCTIONS.add("torch.nn.functional.instance_norm")
 def functional_instance_norm(
-    g,
-    input,
-    running_mean=None,
-    running_var=None,
-    weight=None,
-    bias=None,
-    use_input_stats=True,
-    momentum=0.1,
+    g, input, running_mean=None, running_var=None, weight=None, bias=None, use_input_stats=True, momentum=0.1,
     eps=1e-5,
-):
+):  # fmt: skip
     return _instance_norm(g, input, weight, bias, running_mean, running_var, use_input_stats, eps)
 
 

@@ -107,15 +107,9 @@ def _wide(g: Emitter, x) -> tuple[Any, Any]:
 def _avg_pool(axes: int) -> None:
     @ATEN.add(f"avg_pool{axes}d")
     def avg_pool(
-        g,
-        input,
-        kernel_size,
-        stride=None,
-        padding=0,
-        ceil_mode=False,
-        count_include_pad=True,
+        g, input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
         divisor_override=None,
-    ):
+    ):  # fmt: skip
         kernel = per_axis(g, kernel_size, axes)
         steps, around = _strides(g, stride, kernel), per_axis(g, padding, axes)
         is_float = g.type(input).dtype.kind == "f"

@@ -190,19 +190,9 @@ for _name, _frequencies in {"fftfreq": np.fft.fftfreq, "rfftfreq": np.fft.rfftfr
 
 @ATEN.add("stft")
 def stft(
-    g,
-    input,
-    n_fft,
-    hop_length=None,
-    win_length=None,
-    window=None,
-    center=True,
-    pad_mode="reflect",
-    normalized=False,
-    onesided=None,
-    return_complex=None,
-    align_to_window=None,
-):
+    g, input, n_fft, hop_length=None, win_length=None, window=None, center=True, pad_mode="reflect",
+    normalized=False, onesided=None, return_complex=None, align_to_window=None,
+):  # fmt: skip
     """Shapes: [N, L] or [L] -> [N, frequencies, frames] or [frequencies, frames]."""
     x = floating(g, input)
     is_single = rank(g, x) == 1

@@ -111,21 +111,9 @@ def _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(
 
 @ATEN.add("fused_moving_avg_obs_fake_quant")
 def fused_moving_avg_obs_fake_quant(
-    g,
-    input,
-    observer_on,
-    fake_quant_on,
-    running_min,
-    running_max,
-    scale,
-    zero_point,
-    averaging_const,
-    quant_min,
-    quant_max,
-    ch_axis,
-    per_row_fake_quant=False,
-    symmetric_quant=False,
-):
+    g, input, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const,
+    quant_min, quant_max, ch_axis, per_row_fake_quant=False, symmetric_quant=False,
+):  # fmt: skip
     if not is_known(g, observer_on, fake_quant_on) or _numbers(g, observer_on).any():
         raise Refusal("an observer changes the scales while the model runs", OBSERVING)
     if not _numbers(g, fake_quant_on).any():

@@ -174,17 +174,9 @@ def _table(name: str) -> None:
 
     @ATEN.add(f"embedding_bag_{name}")
     def embedding_bag(
-        g,
-        packed,
-        indices,
-        offsets=None,
-        scale_grad_by_freq=False,
-        mode=0,
-        pruned_weights=False,
-        per_sample_weights=None,
-        compressed_indices_mapping=None,
-        include_last_offset=False,
-    ):
+        g, packed, indices, offsets=None, scale_grad_by_freq=False, mode=0, pruned_weights=False,
+        per_sample_weights=None, compressed_indices_mapping=None, include_last_offset=False,
+    ):  # fmt: skip
         """Sums the rows of bags; ``mode`` is ignored, as in torch."""
         if compressed_indices_mapping is not None:
             raise Refusal("rows of the table were pruned", "quantize the table without pruning rows")
