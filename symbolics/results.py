@@ -88,13 +88,9 @@ def overhang(extent: Any, outputs: Any, kernel: int, stride: int, padding: int, 
 
 
 def overhangs(
-    extents: Sequence[int],
-    outputs: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-) -> Ints:
+    extents: Sequence[int], outputs: Sequence[int], kernel: Sequence[int], stride: Sequence[int],
+    padding: Sequence[int], dilation: Sequence[int],
+) -> Ints:  # fmt: skip
     """Returns ``overhang`` of each axis."""
     return list(map(overhang, extents, outputs, kernel, stride, padding, dilation))
 

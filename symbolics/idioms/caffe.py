@@ -182,14 +182,9 @@ def sliced(g: Builder, x: Value, axis: int, start: int, end: int) -> Value:
 
 
 def pooled(
-    g: Any,
-    x: Value,
-    method: str,
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
+    g: Any, x: Value, method: str, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
     outputs: Sequence[int],
-) -> Value:
+) -> Value:  # fmt: skip
     """Pools ``x`` [N, C, H, W] to ``outputs`` [H', W'].
 
     Caffe rounds the number of windows up, and drops the last one if it starts in the padding behind

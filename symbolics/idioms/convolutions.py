@@ -29,16 +29,9 @@ def columns(
 
 
 def stuffed(
-    g: Any,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Ints,
-    padding: Ints,
-    output_padding: Ints,
-    groups: int,
+    g: Any, x: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, output_padding: Ints, groups: int,
     dilation: Ints,
-) -> Any:
+) -> Any:  # fmt: skip
     """Convolves the input, with zeros between its elements, with the kernel in reverse order."""
     (batch, channels, *extents), (_, outputs, *taps) = g.type(x).shape, g.type(weight).shape
     height, width = (extent * step for extent, step in zip(extents, stride, strict=True))
@@ -73,17 +66,9 @@ def spread_frames(
 
 
 def planar_transposed(
-    g: Any,
-    x: Any,
-    weight: Any,
-    bias: Any,
-    stride: Ints,
-    padding: Ints,
-    output_padding: Ints,
-    groups: int,
-    dilation: Ints,
-    full: Any,
-) -> Any:
+    g: Any, x: Any, weight: Any, bias: Any, stride: Ints, padding: Ints, output_padding: Ints, groups: int,
+    dilation: Ints, full: Any,
+) -> Any:  # fmt: skip
     """Sums 2-d transposed convolutions of all planes, one per tap along D, which gives ``full`` frames."""
     (batch, _, depth, *_), taps = g.type(x).shape, g.type(weight).shape[2]
     planes, total = planes_of(g, x), None

@@ -33,14 +33,9 @@ OPERATORS = {
 
 
 def layers(
-    g: OnnxBuilder,
-    name: str,
-    x: Value,
-    hx: list[Value],
-    layers: list[list[list[Value]]],
-    batch_first: bool,
+    g: OnnxBuilder, name: str, x: Value, hx: list[Value], layers: list[list[list[Value]]], batch_first: bool,
     lengths: Value | None,
-) -> list[Value]:
+) -> list[Value]:  # fmt: skip
     """Emits all layers in sequence; ``layers`` has the parameters of each direction of each."""
     if lengths is not None:
         lengths = g.cast(lengths, "int32")
@@ -70,13 +65,9 @@ def _swapped(g: OnnxBuilder, x: Value) -> Value:
 
 
 def _layer(
-    g: OnnxBuilder,
-    operator: Operator,
-    x: Value,
-    states: list[Value | None],
-    cells: list[list[Value]],
+    g: OnnxBuilder, operator: Operator, x: Value, states: list[Value | None], cells: list[list[Value]],
     lengths: Value | None,
-) -> list[Value]:
+) -> list[Value]:  # fmt: skip
     """Returns outputs [T, D, N, H], and the last states [D, N, H]."""
     hidden, directions, (length, batch) = cells[0][1].shape[1], len(cells), x.shape[:2]
     gates = [gate * hidden + row for gate in operator.order for row in range(hidden)]
@@ -99,13 +90,9 @@ def _layer(
 
 
 def _projected_layer(
-    g: OnnxBuilder,
-    operator: Operator,
-    x: Value,
-    states: list[Value | None],
-    cells: list[list[Value]],
+    g: OnnxBuilder, operator: Operator, x: Value, states: list[Value | None], cells: list[list[Value]],
     lengths: Value | None,
-) -> list[Value]:
+) -> list[Value]:  # fmt: skip
     """A layer with projection: its hidden states h are P h', where h' is the state without projection.
 
     The gates get W h = (W P) h', which an operator without projections computes. The first hidden state

@@ -45,15 +45,9 @@ def _flat(g: Any, op: str, x: Any, windows: dict[str, list[int]], shape: Any, at
 
 
 def counted(
-    g: Any,
-    x: Any,
-    kernel_size: list[int],
-    stride: list[int],
-    padding: list[int],
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None,
-) -> Any:
+    g: Any, x: Any, kernel_size: list[int], stride: list[int], padding: list[int], ceil_mode: bool,
+    count_include_pad: bool, divisor_override: int | None,
+) -> Any:  # fmt: skip
     """Divides the sums of the windows by the numbers of their elements along each axis."""
     from tmconvert.symbolics.idioms.indices import numbers
 

@@ -63,14 +63,9 @@ def products(g: Emitter, x: Any, weights: list[Any], biases: list[Any]) -> list[
 
 
 def layers(
-    g: Emitter,
-    name: str,
-    x: Any,
-    hx: list[Any],
-    layers: list[list[list[Any]]],
-    batch_first: bool,
+    g: Emitter, name: str, x: Any, hx: list[Any], layers: list[list[list[Any]]], batch_first: bool,
     lengths: Any | None,
-) -> list[Any]:
+) -> list[Any]:  # fmt: skip
     """Emits all layers in sequence; ``layers`` has the parameters of each direction of each."""
     x = g.call("aten::permute", x, [1, 0, 2]) if batch_first else x
     is_there = None if lengths is None else _is_there(g, g.type(x).shape[0], lengths)

@@ -104,12 +104,9 @@ def expanded(g: Builder, x: Value, shape: Sequence[int]) -> Value:
 
 
 def padding_scheme(
-    extent: Sequence[int],
-    kernel: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
+    extent: Sequence[int], kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int],
     dilation: Sequence[int] = (1, 1),
-) -> str | None:
+) -> str | None:  # fmt: skip
     """Returns "VALID" or "SAME" where TFLite's scheme equals this symmetric padding, else None.
 
     SAME pads max((ceil(extent / stride) - 1) stride + (kernel - 1) dilation + 1 - extent, 0) in
@@ -140,12 +137,9 @@ def padded(g: Builder, x: Value, before: Sequence[int], after: Sequence[int], va
 
 
 def pooling_scheme(
-    extent: Sequence[int],
-    outputs: Sequence[int],
-    stride: Sequence[int],
-    before: Sequence[int],
+    extent: Sequence[int], outputs: Sequence[int], stride: Sequence[int], before: Sequence[int],
     after: Sequence[int],
-) -> str | None:
+) -> str | None:  # fmt: skip
     """Returns TFLite's padding scheme whose windows are these ("VALID" or "SAME"), else None.
 
     ``before`` and ``after`` are what the windows reach beyond the ends, after may be negative.

@@ -77,13 +77,9 @@ def completed(inputs: Sequence[Value], given: Sequence[Value], carried: int = 0)
 
 
 def scan(
-    g: TfliteBuilder,
-    state: list[Value],
-    sliced: list[Value],
-    around: list[Value],
-    step: Callable[..., list[Value]],
-    rows: list[TensorType],
-) -> list[Value]:
+    g: TfliteBuilder, state: list[Value], sliced: list[Value], around: list[Value],
+    step: Callable[..., list[Value]], rows: list[TensorType],
+) -> list[Value]:  # fmt: skip
     """Emits a scan over the slices of ``sliced``: returns the last state, and the stacked outputs.
 
     ``step(g, state, slices, around)`` gives the next state and then the rows, of these types.
@@ -141,15 +137,9 @@ def _stacked(g: TfliteBuilder, rows: list[Value]) -> Value:
 
 
 def _looped(
-    g: TfliteBuilder,
-    state: list[Value],
-    sliced: list[Value],
-    around: list[Value],
-    step: Callable[..., list[Value]],
-    rows: list[TensorType],
-    at_once: int,
-    start: Value | None = None,
-) -> list[Value]:
+    g: TfliteBuilder, state: list[Value], sliced: list[Value], around: list[Value],
+    step: Callable[..., list[Value]], rows: list[TensorType], at_once: int, start: Value | None = None,
+) -> list[Value]:  # fmt: skip
     """A WHILE of turns of ``at_once`` steps. What a turn reads and what it writes is a row of a matrix.
 
     ``start`` [1] is the first turn, 0 without it; rows before it are zeros.
@@ -193,13 +183,9 @@ def _looped(
 
 
 def _in_blocks(
-    g: TfliteBuilder,
-    state: list[Value],
-    sliced: list[Value],
-    around: list[Value],
-    step: Callable[..., list[Value]],
-    rows: list[TensorType],
-) -> list[Value]:
+    g: TfliteBuilder, state: list[Value], sliced: list[Value], around: list[Value],
+    step: Callable[..., list[Value]], rows: list[TensorType],
+) -> list[Value]:  # fmt: skip
     """Steps of an open number: a WHILE of blocks, in each a WHILE of ``BLOCK`` steps, one a turn.
 
     So all that is stacked is copied once a block, and in each step a block. The first block has fewer steps:

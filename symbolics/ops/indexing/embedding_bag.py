@@ -17,14 +17,10 @@ SUM, MEAN, MAX = 0, 1, 2
 
 
 def _result(
-    weight: TensorType,
-    indices: TensorType,
-    offsets: TensorType,
-    mode: int,
-    per_sample_weights: TensorType | None,
-    include_last_offset: bool,
+    weight: TensorType, indices: TensorType, offsets: TensorType, mode: int,
+    per_sample_weights: TensorType | None, include_last_offset: bool,
     **_: Any,
-) -> TensorType:
+) -> TensorType:  # fmt: skip
     if mode not in (SUM, MEAN, MAX) or (mode != SUM and per_sample_weights is not None):
         raise ValueError(f"mode {mode} is not supported, or per_sample_weights with a mode other than sum")
     if per_sample_weights is not None and per_sample_weights.shape != indices.shape:
@@ -48,15 +44,10 @@ embedding_bag = Op(
 
 @embedding_bag.reference
 def embedding_bag_ref(
-    weight: Array,
-    indices: Array,
-    offsets: Array,
-    mode: int,
-    per_sample_weights: Array | None,
-    include_last_offset: bool,
-    padding_idx: int,
+    weight: Array, indices: Array, offsets: Array, mode: int, per_sample_weights: Array | None,
+    include_last_offset: bool, padding_idx: int,
     **_: Any,
-) -> Array:
+) -> Array:  # fmt: skip
     """Bag i begins at ``offsets[i]``; indices equal to ``padding_idx`` are ignored, empty bags are zeros.
 
     Shapes: weight [V, D], indices [N], offsets [B] -> [B, D], or of one more offset, that is N.

@@ -77,15 +77,9 @@ def _scale(width: int, scale: float | None) -> float:
 
 @attention.reference
 def scaled_dot_product_attention_ref(
-    query: Array,
-    key: Array,
-    value: Array,
-    attn_mask: Array | None,
-    dropout_p: float,
-    is_causal: bool,
-    scale: float | None,
-    enable_gqa: bool,
-) -> Array:
+    query: Array, key: Array, value: Array, attn_mask: Array | None, dropout_p: float, is_causal: bool,
+    scale: float | None, enable_gqa: bool,
+) -> Array:  # fmt: skip
     """Shapes: query [..., L, E], key [..., S, E], value [..., S, V] -> [..., L, V].
 
     There is no dropout, as in inference. A query without an allowed key returns zeros. Source:

@@ -38,14 +38,9 @@ def _result(
 
 
 def averaged(
-    x: Array,
-    kernel_size: Ints,
-    stride: Ints,
-    padding: Ints,
-    ceil_mode: bool,
-    count_include_pad: bool,
+    x: Array, kernel_size: Ints, stride: Ints, padding: Ints, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None,
-) -> Array:
+) -> Array:  # fmt: skip
     """Sums over windows of the zero-padded input, divided by the divisors.
 
     Shapes: x [N, C, ...] -> [N, C, ...]. Source: torch.nn.functional.avg_pool2d.

@@ -15,13 +15,9 @@ Array = np.ndarray
 
 
 def _result(
-    x: TensorType,
-    weight: TensorType | None,
-    bias: TensorType | None,
-    running_mean: TensorType,
-    running_var: TensorType,
-    eps: float,
-) -> TensorType:
+    x: TensorType, weight: TensorType | None, bias: TensorType | None, running_mean: TensorType,
+    running_var: TensorType, eps: float,
+) -> TensorType:  # fmt: skip
     if x.rank < 2:
         raise ValueError(f"x {x} has no channel axis")
     for parameter in (weight, bias, running_mean, running_var):

@@ -19,15 +19,9 @@ Array = np.ndarray
 
 
 def _result(
-    x: TensorType,
-    weight: TensorType,
-    bias: TensorType | None,
-    stride: list[int],
-    padding: list[int],
-    output_padding: list[int],
-    groups: int,
-    dilation: list[int],
-) -> TensorType:
+    x: TensorType, weight: TensorType, bias: TensorType | None, stride: list[int], padding: list[int],
+    output_padding: list[int], groups: int, dilation: list[int],
+) -> TensorType:  # fmt: skip
     if weight.shape[0] != x.shape[1] or groups < 1 or x.shape[1] % groups:
         raise ValueError(f"weight {weight} does not fit {x.shape[1]} channels in {groups} groups")
     out_channels = weight.shape[1] * groups
@@ -101,15 +95,9 @@ def _op(axes: int) -> Op:
 
 
 def spread(
-    x: Array,
-    weight: Array,
-    bias: Array | None,
-    stride: list[int],
-    padding: list[int],
-    output_padding: list[int],
-    groups: int,
-    dilation: list[int],
-) -> Array:
+    x: Array, weight: Array, bias: Array | None, stride: list[int], padding: list[int],
+    output_padding: list[int], groups: int, dilation: list[int],
+) -> Array:  # fmt: skip
     """Computes all window contents by one matrix product, then sums over kernel positions.
 
     Shapes: x [N, C, ...], weight [C, O / groups, ...] -> [N, O, ...].

@@ -20,14 +20,9 @@ Array = np.ndarray
 
 
 def _result(
-    x: TensorType,
-    weight: TensorType,
-    bias: TensorType | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
+    x: TensorType, weight: TensorType, bias: TensorType | None, stride: Ints, padding: Ints, dilation: Ints,
     groups: int,
-) -> TensorType:
+) -> TensorType:  # fmt: skip
     channels, out_channels = x.shape[1], weight.shape[0]
     if weight.shape[1] * groups != channels or out_channels % groups:
         raise ValueError(f"weight {weight} does not fit {channels} channels in {groups} groups")

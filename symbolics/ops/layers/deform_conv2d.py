@@ -15,15 +15,9 @@ Ints = list[int]
 
 
 def _result(
-    x: TensorType,
-    weight: TensorType,
-    offset: TensorType,
-    mask: TensorType | None,
-    bias: TensorType | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-) -> TensorType:
+    x: TensorType, weight: TensorType, offset: TensorType, mask: TensorType | None, bias: TensorType | None,
+    stride: Ints, padding: Ints, dilation: Ints,
+) -> TensorType:  # fmt: skip
     if x.shape[1] % weight.shape[1]:
         raise ValueError(f"x {x} and weight {weight} do not fit")
     if min(*stride, *dilation) < 1 or min(padding) < 0:
@@ -62,15 +56,9 @@ deform_conv2d = Op(
 
 @deform_conv2d.reference
 def deform_conv2d_ref(
-    x: Array,
-    weight: Array,
-    offset: Array,
-    mask: Array | None,
-    bias: Array | None,
-    stride: Ints,
-    padding: Ints,
-    dilation: Ints,
-) -> Array:
+    x: Array, weight: Array, offset: Array, mask: Array | None, bias: Array | None, stride: Ints,
+    padding: Ints, dilation: Ints,
+) -> Array:  # fmt: skip
     """Bilinear samples of the zero-padded input, then products with the weights.
 
     Shapes: x [N, C, H, W], weight [O, C / groups, kH, kW], offset [N, 2 G kH kW, H', W'] (y before x),

@@ -93,16 +93,9 @@ def _check(layers: list[list[list[TensorType]]], x: TensorType, gates: int, hx: 
 
 
 def _result(
-    name: str,
-    x: TensorType,
-    hx: list[TensorType],
-    params: list[TensorType],
-    has_biases: bool,
-    num_layers: int,
-    bidirectional: bool,
-    batch_first: bool,
-    lengths: TensorType | None,
-) -> list[TensorType]:
+    name: str, x: TensorType, hx: list[TensorType], params: list[TensorType], has_biases: bool,
+    num_layers: int, bidirectional: bool, batch_first: bool, lengths: TensorType | None,
+) -> list[TensorType]:  # fmt: skip
     _, gates, states = TABLE[name]
     directions = 2 if bidirectional else 1
     if x.rank != 3 or len(hx) != states or any(state.rank != 3 for state in hx):
@@ -141,16 +134,9 @@ def _run(
 
 
 def _computed(
-    name: str,
-    x: Array,
-    hx: list[Array],
-    params: list[Array],
-    has_biases: bool,
-    num_layers: int,
-    bidirectional: bool,
-    batch_first: bool,
-    lengths: Array | None,
-) -> list[Array]:
+    name: str, x: Array, hx: list[Array], params: list[Array], has_biases: bool, num_layers: int,
+    bidirectional: bool, batch_first: bool, lengths: Array | None,
+) -> list[Array]:  # fmt: skip
     x = x.swapaxes(0, 1) if batch_first else x
     ends = np.full(x.shape[1], len(x)) if lengths is None else lengths
     is_there = (np.arange(len(x))[:, None] < ends)[..., None]
@@ -191,16 +177,10 @@ def _op(name: str) -> Op:
 
     @op.reference
     def recurrent_ref(
-        x: Array,
-        hx: Any,
-        params: list[Array],
-        has_biases: bool,
-        num_layers: int,
-        bidirectional: bool,
-        batch_first: bool,
-        lengths: Array | None,
+        x: Array, hx: Any, params: list[Array], has_biases: bool, num_layers: int, bidirectional: bool,
+        batch_first: bool, lengths: Array | None,
         **_: Any,
-    ) -> list[Array]:
+    ) -> list[Array]:  # fmt: skip
         states = hx if several else [hx]
         modes = (has_biases, num_layers, bidirectional, batch_first)
         return _computed(name, x, states, params, *modes, lengths)

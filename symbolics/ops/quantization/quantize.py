@@ -48,15 +48,9 @@ def _column(values: list[Any], rank: int, axis: int) -> np.ndarray:
 
 @quantize.reference
 def quantize_ref(
-    x: np.ndarray,
-    scale: list[float],
-    zero_point: list[int],
-    quant_min: int,
-    quant_max: int,
-    axis: int,
-    dtype: str,
-    divides: bool,
-) -> np.ndarray:
+    x: np.ndarray, scale: list[float], zero_point: list[int], quant_min: int, quant_max: int, axis: int,
+    dtype: str, divides: bool,
+) -> np.ndarray:  # fmt: skip
     step, zero = _column(scale, x.ndim, axis), _column(zero_point, x.ndim, axis)
     with np.errstate(all="ignore"):
         steps = x / step if divides else x * (np.float32(1) / step)
@@ -65,16 +59,9 @@ def quantize_ref(
 
 @quantize.decompose(onnx=7)
 def quantize_steps(
-    g: Any,
-    x: Any,
-    scale: list[float],
-    zero_point: list[int],
-    quant_min: int,
-    quant_max: int,
-    axis: int,
-    dtype: str,
-    divides: bool,
-) -> Any:
+    g: Any, x: Any, scale: list[float], zero_point: list[int], quant_min: int, quant_max: int, axis: int,
+    dtype: str, divides: bool,
+) -> Any:  # fmt: skip
     type_ = g.type(x)
     step = _column(scale, type_.rank, axis)
     if divides:

@@ -66,13 +66,9 @@ OPS.append(nms_of_classes)
 
 @nms_of_classes.reference
 def nms_of_classes_ref(
-    boxes: Array,
-    scores: Array,
-    most: int,
-    iou_threshold: float,
-    score_threshold: float | None,
+    boxes: Array, scores: Array, most: int, iou_threshold: float, score_threshold: float | None,
     is_centre: bool,
-) -> Array:
+) -> Array:  # fmt: skip
     """Returns rows of (image, class, box) for at most ``most`` boxes of each class, the best first.
 
     Only scores above ``score_threshold`` count. Shapes: boxes [N, K, 4] of two opposite corners each, or of

@@ -164,17 +164,9 @@ def _centre(g: Any, extent: Any, size: Any, factor: float | None, coordinates: s
 
 @resize.reference
 def resize_ref(
-    x: np.ndarray,
-    output_size: Ints,
-    dims: Ints,
-    scales: list[float] | None,
-    mode: str,
-    coordinates: str,
-    rounding: str,
-    coefficient: float,
-    excludes_outside: bool,
-    antialias: bool,
-) -> np.ndarray:
+    x: np.ndarray, output_size: Ints, dims: Ints, scales: list[float] | None, mode: str, coordinates: str,
+    rounding: str, coefficient: float, excludes_outside: bool, antialias: bool,
+) -> np.ndarray:  # fmt: skip
     """Shapes: x [...] -> the same with ``output_size`` along the axes ``dims``."""
     how = Mode(mode, coordinates, rounding, coefficient, excludes_outside, antialias)
     factors: list[float | None] = [None] * len(dims) if scales is None else list(scales)

@@ -120,15 +120,9 @@ def roi_align_products(g, x, boxes, output_size, spatial_scale, sampling_ratio, 
 
 
 def _weights_by_ops(
-    g: Any,
-    boxes: Any,
-    ends: tuple[int, int],
-    parts: int,
-    extent: Any,
-    scale: float,
-    ratio: int,
+    g: Any, boxes: Any, ends: tuple[int, int], parts: int, extent: Any, scale: float, ratio: int,
     aligned: bool,
-) -> Any:
+) -> Any:  # fmt: skip
     """Like ``_weights``, [K, 1, parts, extent] of open sizes; adaptive sample counts are at most the rows."""
     count, dtype = g.type(boxes).shape[0], g.type(boxes).dtype
     low, high = (Term(g, g.call("aten::select", boxes, 1, end)) * scale for end in ends)

@@ -111,12 +111,9 @@ def view_tflite(g, x, split, index, order, shape):
 
 
 def transpose_of(
-    split: Sequence[int],
-    order: Sequence[int],
-    x_shape: Sequence[int],
-    shape: Sequence[int],
+    split: Sequence[int], order: Sequence[int], x_shape: Sequence[int], shape: Sequence[int],
     is_given: bool = False,
-) -> tuple[Ints, Ints]:
+) -> tuple[Ints, Ints]:  # fmt: skip
     """Returns factors of ``x`` and their permutation, with the fewest reshapes around the transpose.
 
     The axes of ``x`` or those of the result are the factors where they move as a whole, else there are as
