@@ -22,6 +22,7 @@ from tmconvert.frontends.shared.view_graph import (
     type_text,
     value_text,
 )
+from tmconvert.ir.types import Ints
 
 _TENSOR, _GRAPH, _GRAPHS = 4, 5, 10  # AttributeProto.AttributeType
 _SCALED = {"QuantizeLinear": 0, "DequantizeLinear": 0}  # whose scale and zero point are operands 1 and 2
@@ -119,9 +120,7 @@ class _Reader:
         self.constants[index] = array
         return index
 
-    def _dequantized(
-        self, node: Any, inputs: list[int], known: dict[str, int], types: dict[str, str]
-    ) -> None:
+    def _dequantized(self, node: Any, inputs: Ints, known: dict[str, int], types: dict[str, str]) -> None:
         """Adds a constant in place of the operator that dequantizes it, as readers of the result see it."""
         (name,) = node.output
         stored = self.view.tensors[inputs[0]]
@@ -131,7 +130,7 @@ class _Reader:
             ViewTensor(name, stored.type, stored.values, stored.qparams, stored.channel_axis, notes)
         )
 
-    def _parameters(self, operator: str, inputs: list[int], outputs: list[int], axis: int) -> None:
+    def _parameters(self, operator: str, inputs: Ints, outputs: Ints, axis: int) -> None:
         """Sets the quantization parameters of a tensor that is quantized or dequantized."""
         if operator not in _SCALED or len(inputs) < 2 or inputs[1] not in self.constants:
             return

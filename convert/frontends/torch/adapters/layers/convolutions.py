@@ -11,6 +11,7 @@ from tmconvert.frontends.torch.adapters.layers.unbatched import batched, per_axi
 from tmconvert.frontends.torch.adapters.values import kind_of, promoted, rank, reshaped
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim, is_symbolic
+from tmconvert.ir.types import Ints
 from tmconvert.symbolics.results import window_extent
 
 ATEN = Table()
@@ -35,7 +36,7 @@ def _convolved(g: Emitter, x, weight, bias, stride, padding, dilation, groups: i
 
 
 def _by_products(
-    g: Emitter, x, weight, bias, stride: list[int], padding: list[int], dilation: list[int], groups: int
+    g: Emitter, x, weight, bias, stride: Ints, padding: Ints, dilation: Ints, groups: int
 ) -> Any:
     """Returns a convolution with a dynamic number of groups, such as one with weights for each sample.
 
@@ -57,7 +58,7 @@ def _by_products(
     return g.call("aten::add", result, reshaped(g, bias, [outputs, *[1] * len(kernel)]))
 
 
-def _padded(g: Emitter, x: Any, kernel: Any, padding: Any, dilation: list[int]) -> tuple[Any, list[int]]:
+def _padded(g: Emitter, x: Any, kernel: Any, padding: Any, dilation: Ints) -> tuple[Any, Ints]:
     """Returns the padded input, and the padding at both ends of each axis.
 
     For "same" the result is as large as the images; where the padding is odd they get one more behind.
@@ -96,15 +97,7 @@ def _transposed(g: Emitter, x, weight, bias, stride, padding, output_padding, gr
 
 
 def _spread_by_products(
-    g: Emitter,
-    x,
-    weight,
-    bias,
-    stride: list[int],
-    padding: list[int],
-    after: list[int],
-    groups: int,
-    dilation: list[int],
+    g: Emitter, x, weight, bias, stride: Ints, padding: Ints, after: Ints, groups: int, dilation: Ints
 ) -> Any:
     """Returns a transposed convolution with a dynamic number of groups: sums of products."""
     (batch, _, *extents), (inputs, outputs, *kernel) = g.type(x).shape, g.type(weight).shape
@@ -132,11 +125,11 @@ def _spread(
     x,
     weight,
     bias,
-    stride: list[int],
-    padding: list[int],
-    after: list[int],
+    stride: Ints,
+    padding: Ints,
+    after: Ints,
     groups: int,
-    dilation: list[int],
+    dilation: Ints,
 ) -> Any:
     """Handles output padding larger than stride and padding: no window covers it, only the bias."""
     rows = zip(stride, padding, after, strict=True)

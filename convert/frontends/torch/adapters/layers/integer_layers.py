@@ -11,11 +11,12 @@ import numpy as np
 from tmconvert.frontends.torch.adapters.elementwise import arithmetic
 from tmconvert.frontends.torch.adapters.values import reshaped
 from tmconvert.ir.emitter import Emitter
+from tmconvert.ir.types import Ints
 from tmconvert.symbolics.results import pooled, window_extent
 from tmconvert.symbolics.windows import Windows
 
 
-def _slices(g: Emitter, x, kernel, outputs, stride: list[int], dilation: list[int]) -> list[Any]:
+def _slices(g: Emitter, x, kernel, outputs, stride: Ints, dilation: Ints) -> list[Any]:
     """Slices of ``x`` [N, C, ...] for each kernel position: [N, C, ``outputs``] each."""
     found = []
     for place in itertools.product(*map(range, kernel)):
@@ -36,9 +37,7 @@ def _around(amounts: Any) -> list[Any]:
     return [0, 0, 0, 0, *itertools.chain.from_iterable(amounts)]
 
 
-def convolved(
-    g: Emitter, x, weight, bias, stride: list[int], padding, dilation: list[int], groups: int
-) -> Any:
+def convolved(g: Emitter, x, weight, bias, stride: Ints, padding, dilation: Ints, groups: int) -> Any:
     """Integer convolution; ``padding`` is (before, after) of each axis, others are as of aten::conv2d."""
     kernel = g.type(weight).shape[2:]
     x = g.call("aten::pad", x, _around(padding))
@@ -63,11 +62,11 @@ def spread(
     x,
     weight,
     bias,
-    stride: list[int],
-    padding: list[int],
-    output_padding: list[int],
+    stride: Ints,
+    padding: Ints,
+    output_padding: Ints,
     groups: int,
-    dilation: list[int],
+    dilation: Ints,
 ) -> Any:
     """Transposed convolution: ``stride - 1`` zeros between elements, convolved with rotated kernels."""
     channels, depth, *kernel = g.type(weight).shape
@@ -98,9 +97,9 @@ def _with_zeros_between(g: Emitter, x, axis: int, step: int) -> Any:
 def averaged(
     g: Emitter,
     x,
-    kernel: list[int],
-    stride: list[int],
-    padding: list[int],
+    kernel: Ints,
+    stride: Ints,
+    padding: Ints,
     ceil_mode: bool,
     count_include_pad: bool,
     divisor_override: int | None,
