@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tmconvert.api_convert import to_target
 from tmconvert.conversion.options.arguments import entry_point
@@ -35,7 +35,7 @@ def stream(
     output: str | PathLike[str],
     *,
     time: Mapping[str, int] | Sequence[str] = (),
-    chunk: int | None = None,
+    chunk: int | Literal["open"] | None = None,
     **options: Unpack[SourceOptions],
 ) -> StreamReport:
     """Makes a step file of an offline model over time: it takes a chunk and states, and returns the same.
@@ -52,6 +52,7 @@ def stream(
         time: The axes of time by input, such as ``{"x": 2}`` or ``["x:2"]``. By default the only dynamic
             axes, or the last axes of inputs of rank 2 and 3.
         chunk: The number of frames in a chunk; by default the fewest that the strides of the model allow.
+            "open" leaves it open: each step takes any multiple of these.
 
     Returns:
         ``chunk``, ``outputs`` with delays in frames, ``states`` with shapes, ``needs_end`` and ``max_error``.

@@ -25,8 +25,11 @@ def command(model: str, output: str, json: bool, **given: Any) -> None:
     """
     from tmconvert import api
 
+    keywords = keywords_of("stream", given)
+    if str(keywords.get("chunk")).isdigit():
+        keywords["chunk"] = int(keywords["chunk"])
     with logging_to_stderr(False), progress(f"making steps of {model}"):
-        report = api.stream(model, output, **keywords_of("stream", given))
+        report = api.stream(model, output, **keywords)
     if json:
         write_json(report.to_json())
     else:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.frontends.aten.vocabulary import VOCABULARY
+from tmconvert.frontends.aten.vocabulary import SIZE, VOCABULARY
 from tmconvert.ir import (
     CallFunction,
     Constant,
@@ -20,19 +20,31 @@ from tmconvert.ir import (
     TracedModule,
 )
 from tmconvert.ir.fake_quant import with_qparams
+from tmconvert.ir.symbolic.dims import Dim, example
 from tmconvert.ir.tree import map_leaves
 from tmconvert.symbolics.op import Attribute, Op
 
 
 def as_module(graph: InternalGraph, source: TracedModule, catalogue: Mapping[str, Op]) -> TracedModule:
-    """Returns a module with the calls and QParams of ``graph``; ``source`` is its source framework."""
+    """Returns a module with the calls and QParams of ``graph``; ``source`` is its source framework.
+
+    Symbolic sizes in the graph become dynamic: each is a symbol of the shape of an input.
+    """
     made = TracedModule(source.name, source.class_name, vocabulary=VOCABULARY)
     made.source_file, made.producer = source.source_file, source.producer
     made.metadata = source.metadata
     made.source_sha256, made.notes = source.source_sha256, list(source.notes)
-    made.dynamic_shapes = {}
+    made.dynamic_shapes = {
+        node.expr.name: axes
+        for node in graph.inputs
+        if isinstance(node.expr, Input) and (axes := _dynamic_axes(node))
+    }
     made.graphs[""] = _Copy(graph, made, catalogue).flat
     return made
+
+
+def _dynamic_axes(node: Any) -> dict[int, str]:
+    return {axis: str(size) for axis, size in enumerate(node.shape or ()) if isinstance(size, Dim)}
 
 
 class _Copy:
@@ -43,17 +55,23 @@ class _Copy:
         self.top = ModuleNode(self.flat.free_name("self"), owner.class_name, owner=owner)
         self.flat.add_input(self.top, "self")
         self.mapped: dict[Any, Any] = {None: None}
+        self.origins: dict[str, tuple[TensorNode, int, Dim]] = {}  # of symbols
+        self.sizes: dict[Dim, TensorNode] = {}
         for node in graph.inputs:
             assert isinstance(node, TensorNode) and isinstance(node.expr, Input)
             self.mapped[node] = self.flat.add_input(
                 self._copy_node(node), node.expr.name, source=node.expr.source
             )
+            for axis, size in enumerate(node.shape or ()):
+                if isinstance(size, Dim) and len(size.symbols) == 1:
+                    self.origins.setdefault(next(iter(size.symbols)), (self.mapped[node], axis, size))
         for expr in graph:
             self._copy(expr)
         self.flat.set_result(map_leaves(self._mapped, graph.result))
 
     def _copy_node(self, node: Any) -> TensorNode:
-        return TensorNode(self.flat.free_name(node.name), node.shape, node.dtype, qparams=node.qparams)
+        shape = None if node.shape is None else tuple(map(example, node.shape))
+        return TensorNode(self.flat.free_name(node.name), shape, node.dtype, qparams=node.qparams)
 
     def _mapped(self, leaf: object) -> Any:
         return self.mapped[leaf]
@@ -74,6 +92,18 @@ class _Copy:
             if isinstance(argument, Attribute):
                 break
             first.append(arguments.pop(argument.name))
+        arguments = map_leaves(self._sized, arguments)
         self.flat.insert(
             CallFunction(expr.function, tuple(first), arguments, result=result, source=expr.source)
         )
+
+    def _sized(self, leaf: object) -> Any:
+        """Returns a call that reads a size in place of a symbolic one."""
+        if not isinstance(leaf, Dim):
+            return leaf
+        if leaf not in self.sizes:
+            x, axis, size = self.origins[next(iter(leaf.symbols))]
+            made = self.sizes[leaf] = TensorNode(self.flat.free_name("size"), (1,), np.dtype(np.int64))
+            arguments = {"axis": axis, "extent": str(size), "size": str(leaf)}
+            self.flat.insert(CallFunction(SIZE, (x,), arguments, result=made))
+        return self.sizes[leaf]

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tmconvert.ir.symbolic.dims import Atom, Dim, Floor, Positive, Size, Symbol, is_symbolic, sole_symbol
+from tmconvert.ir.symbolic.dims import Atom, Dim, Floor, Positive, Size, Symbol, is_symbolic
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.ir.tree import map_leaves
 from tmconvert.lowering.builder import Builder
@@ -38,7 +38,8 @@ class SizeOperators(ABC):
 
     def __init__(self, g: Builder) -> None:
         self.g = g
-        self.places: dict[str, tuple[Value, int, int]] = {}  # tensor, axis, and how much more its extent is
+        # tensor and axis with an extent of some times the symbol, and some more
+        self.places: dict[str, tuple[Value, int, int, int]] = {}
         self.shapes: dict[int, Value] = {}
         self.known: dict[Dim, Value] = {}
         self.vectors: dict[Any, Value] = {}  # of a size as a scalar, or of several
@@ -90,9 +91,13 @@ class SizeOperators(ABC):
         """Records the extents of ``value``."""
         for axis, extent in enumerate(value.shape):
             more = sum(factor for monomial, factor in terms_of(extent) if not monomial)
-            symbol = sole_symbol(extent - more)
-            if symbol is not None:
-                self.places.setdefault(symbol.name, (value, axis, more))
+            rest = extent - more
+            if isinstance(rest, Dim) and len(rest.terms) == 1:
+                ((symbol, *others), factor), *_ = rest.terms
+                if isinstance(symbol, Symbol) and not others and factor > 0:
+                    known = self.places.get(symbol.name)
+                    if known is None or (known[3] != symbol.unit and factor == symbol.unit):
+                        self.places[symbol.name] = value, axis, more, factor
 
     def vector(self, sizes: Any) -> Value:
         """Returns a vector of sizes, or a scalar of one; its operators are written with its user."""
@@ -182,13 +187,13 @@ class SizeOperators(ABC):
                 Dim((((symbol,), 1),)), ("requires it, and no earlier tensor has this size")
             )
             return self.g.ints([symbol.example])
-        value, axis, more = self.places[symbol.name]
+        value, axis, more, factor = self.places[symbol.name]
         if id(value) not in self.shapes:
             self.shapes[id(value)] = self.shape_of(value)
         size = self.op("Gather", self.shapes[id(value)], self.g.ints([axis]), axis=0, shape=(1,))
         if more:
             size = self.op("Sub", size, self.g.ints([more]))
-        return size if symbol.unit == 1 else self.op("Div", size, self.g.ints([symbol.unit]))
+        return size if factor == 1 else self.op("Div", size, self.g.ints([factor]))
 
 
 def plain_attributes(options: dict[str, object], reason: Callable[[str], str]) -> dict[str, Any]:

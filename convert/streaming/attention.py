@@ -70,19 +70,22 @@ def _mask(b: StepBuilder, query: Timed, key: Timed, past: int, later: int, band:
     Key k of the buffer is frame k - past - later of the chunk, query i is frame i - later: keys outside of
     the stream are closed.
     """
-    count = past + later + query.frames
     is_bool = band.dtype == bool
-    closed = False if is_bool else np.asarray(np.finfo(band.dtype).min, band.dtype)
-    made = np.full((*band.shape[:-1], query.frames, count), closed, band.dtype)
-    for frame in range(query.frames):
-        made[..., frame, frame : frame + past + later + 1] = np.maximum(band, closed) if not is_bool else band
+    closed = np.asarray(False if is_bool else np.finfo(band.dtype).min, band.dtype)
+    count, width = past + later + query.frames, past + later + 1
+    edge = np.full((*band.shape[:-1], 1), closed, band.dtype)
+    table = b.emitter.constant(np.concatenate([edge, np.maximum(band, closed), edge], -1))
+    rows = b.emit("aten::reshape", b.numbers(0, query.frames), [query.frames, 1])
+    distance = b.emit("aten::sub", b.numbers(1, count + 1), rows)
+    distance = b.emit("aten::clamp", distance, min=0, max=width + 1)
+    index = b.emit("aten::reshape", distance, [query.frames * count])
+    made = b.emit("aten::index_select", table, dim=band.ndim - 1, index=index)
+    made = b.emit("aten::reshape", made, [*band.shape[:-1], query.frames, count])
     valid = b.valid(key._replace(frames=query.frames), past + later, later > 0)
-    shape = [1] * (made.ndim - 1) + [count]
-    valid = b.emit("aten::reshape", valid, shape)
-    constant = b.emitter.constant(made)
+    valid = b.emit("aten::reshape", valid, [*[1] * band.ndim, count])
     if is_bool:
-        return b.emit("aten::logical_and", constant, valid)
-    return b.emit("aten::where", valid, constant, b.emitter.constant(np.asarray([closed])))
+        return b.emit("aten::logical_and", made, valid)
+    return b.emit("aten::where", valid, made, b.emitter.constant(closed.reshape(1)))
 
 
 RULES: Mapping[str, Rule] = {"aten::scaled_dot_product_attention": attention}

@@ -11,6 +11,7 @@ import numpy as np
 from tmconvert.errors import UnsupportedError
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
+from tmconvert.ir.symbolic.dims import Size, example
 from tmconvert.ir.text import describe
 from tmconvert.streaming.timed import Length, Timed
 from tmconvert.symbolics.op import Op
@@ -29,12 +30,12 @@ class ChunkMisfit(Exception):
 class StepBuilder:
     """Builds the graph of a step model; ``call`` is the call of the offline graph that is being rewritten.
 
-    ``chunk`` is the number of frames of the first input in a step. ``states`` are pairs of the node of an
-    input and that of the output with its next value.
+    ``chunk`` is the number of frames of the first input in a step, a multiple of ``least``; it may be a
+    symbolic size. ``states`` are pairs of the node of an input and that of the output with its next value.
     """
 
-    def __init__(self, name: str, catalogue: Mapping[str, Op], chunk: int) -> None:
-        self.graph, self.chunk = InternalGraph(name), chunk
+    def __init__(self, name: str, catalogue: Mapping[str, Op], chunk: Size, least: int) -> None:
+        self.graph, self.chunk, self.least = InternalGraph(name), chunk, least
         self.emitter = GraphEmitter(self.graph, catalogue, made_by="stream")
         self.states: list[tuple[TensorNode, TensorNode]] = []
         self.call: CallFunction | None = None
@@ -76,17 +77,20 @@ class StepBuilder:
     def buffered(self, x: Timed, past: int) -> TensorNode:
         """Returns the chunk with the ``past`` frames before it, which become a state."""
         if past <= 0:
-            return self.cut(x.node, x.axis, -past, x.frames)
+            return self.cut(x.node, x.axis, -past)
         shape = [past if axis == x.axis else size for axis, size in enumerate(x.node.type.shape)]
         state = self.state(shape, x.node.type.dtype)
         whole: TensorNode = self.emit("aten::cat", [state, x.node], dim=x.axis)
-        self.keep(state, self.cut(whole, x.axis, x.frames, x.frames + past))
+        self.keep(state, self.cut(whole, x.axis, -past))
         return whole
 
-    def cut(self, node: TensorNode, axis: int, start: int, end: int, step: int = 1) -> TensorNode:
-        if (start, end, step) == (0, node.type.shape[axis], 1):
+    def cut(self, node: TensorNode, axis: int, start: int, end: int = 0, step: int = 1) -> TensorNode:
+        """Returns a slice; ``end`` is 0 for the end of the axis, and negative bounds count from there."""
+        extent = node.type.shape[axis]
+        if (start, end, step) == (0, 0, 1):
             return node
-        made: TensorNode = self.emit("aten::slice", node, dim=axis, start=start, end=end, step=step)
+        bounds = [start if start >= 0 else extent + start, end if end > 0 else extent + end]
+        made: TensorNode = self.emit("aten::slice", node, dim=axis, start=bounds[0], end=bounds[1], step=step)
         return made
 
     # ---- alignment
@@ -96,7 +100,7 @@ class StepBuilder:
         if delay == x.delay:
             return x
         whole = self.buffered(x, delay - x.delay)
-        return x._replace(node=self.cut(whole, x.axis, 0, x.frames), delay=delay)
+        return x._replace(node=self.cut(whole, x.axis, 0, x.delay - delay), delay=delay)
 
     def nonnegative(self, x: Timed) -> Timed:
         """Returns the tensor with a delay of at least 0."""
@@ -121,23 +125,34 @@ class StepBuilder:
     def finish(self) -> None:
         """Adds the state that counts frames, where it is used; it stops growing where no end is compared.
 
-        Then it stays a multiple of the chunk.
+        Then it stays a multiple of the fewest frames.
         """
         if self._position is not None:
-            following = self.emit("aten::add", self._position, self._int([self.chunk]))
+            following = self.emit("aten::add", self._position, self.int32([self.chunk]))
             if self.end is None:
-                most = MOST_FRAMES // self.chunk * self.chunk
-                following = self.emit("aten::minimum", following, self._int([most]))
+                most = MOST_FRAMES // self.least * self.least
+                following = self.emit("aten::minimum", following, self.int32([most]))
             self.keep(self._position, following)
 
-    def _int(self, values: Any) -> Any:
-        return self.emitter.constant(np.asarray(values, np.int32))
+    def int32(self, values: Sequence[Any]) -> Any:
+        """Returns a vector of sizes."""
+        return self.emitter.constant(list(values), np.int32)
 
-    def is_started(self, x: Timed) -> TensorNode:
-        """Returns whether the chunk holds frames of the stream: its delay is a number of chunks."""
-        frames = x.delay // x.frames * self.chunk
-        made: TensorNode = self.emit("aten::ge", self.position, self._int([frames]))
-        return made
+    def numbers(self, start: int, end: Size) -> Any:
+        """Returns ``start``, ``start + 1``, ... below ``end``."""
+        if isinstance(end, int):
+            return self.int32(range(start, end))
+        made = self.emit("aten::to", self.emit("aten::arange", 0, end - start, 1), dtype="int32")
+        return self.emit("aten::add", made, self.int32([start]))
+
+    def first(self, x: Timed) -> Any:
+        """Returns the frame of the stream with which the chunk starts, an int32[1], negative before it."""
+        made, rate = self.position, Fraction(example(x.frames), example(self.chunk))
+        if rate.numerator > 1:
+            made = self.emit("aten::mul", made, self.int32([rate.numerator]))
+        if rate.denominator > 1:
+            made = self.emit("aten::floor_divide", made, self.int32([rate.denominator]))
+        return self.emit("aten::sub", made, self.int32([x.delay])) if x.delay else made
 
     def _length(self, length: Length) -> Any:
         """Returns the length of a tensor as a node, from the input ``end``."""
@@ -156,7 +171,7 @@ class StepBuilder:
             )
             for name, amount, neutral in rules:
                 if amount != neutral:
-                    value = self.emit(f"aten::{name}", value, self._int([amount]))
+                    value = self.emit(f"aten::{name}", value, self.int32([amount]))
             self._lengths[length] = value
         return self._lengths[length]
 
@@ -172,17 +187,12 @@ class StepBuilder:
 
     def valid(self, x: Timed, past: int, until_end: bool) -> Any:
         """Returns which frames, of a chunk and of the ``past`` ones before it, are frames of the stream."""
-        first, rate = self.position, Fraction(x.frames, self.chunk)
-        if rate.numerator > 1:
-            first = self.emit("aten::mul", first, self._int([rate.numerator]))
-        if rate.denominator > 1:
-            first = self.emit("aten::floor_divide", first, self._int([rate.denominator]))
-        place = self.emit("aten::add", first, self._int(np.arange(-past, x.frames) - x.delay))
-        valid = self.emit("aten::ge", place, self._int([0]))
+        place = self.emit("aten::add", self.first(x), self.numbers(-past, x.frames))
+        valid = self.emit("aten::ge", place, self.int32([0]))
         if until_end:
             before_end = self.emit("aten::lt", place, self._length(x.length))
             before_end = self.emit(
-                "aten::logical_or", before_end, self.emit("aten::eq", self.end, self._int([0]))
+                "aten::logical_or", before_end, self.emit("aten::eq", self.end, self.int32([0]))
             )
             valid = self.emit("aten::logical_and", valid, before_end)
         return valid
@@ -201,12 +211,12 @@ class StepBuilder:
     def windows(self, x: Timed, size: int, stride: int, emit: Callable[[TensorNode], TensorNode]) -> Timed:
         """Returns what ``emit`` makes of windows of ``size`` frames, one each ``stride`` frames."""
         if x.frames % stride:
-            raise ChunkMisfit(stride // int(np.gcd(x.frames, stride)))
+            raise ChunkMisfit(stride // int(np.gcd(example(x.frames), stride)))
         delay = max(0, -((stride - size - x.delay) // stride))
         past = stride * delay - x.delay
         whole = self.buffered(x, past)
-        frames = x.frames - stride + size  # the others are not in a window yet
-        node = emit(self.cut(whole, x.axis, 0, frames))
+        # the last frames are not in a window yet
+        node = emit(self.cut(whole, x.axis, 0, size - stride - max(past, 0)))
         length = x.length.then(-size, 1, stride, 1) if stride > 1 else x.length.then(after=1 - size)
         return Timed(node, x.axis, x.frames // stride, delay, length)
 
@@ -226,6 +236,6 @@ class StepBuilder:
         past = -(-size // stride) - 1
         x = self.cleaned(x, past > 0, size - crop[1] > stride)
         whole = emit(self.buffered(x, past))
-        node = self.cut(whole, x.axis, past * stride, (past + x.frames) * stride)
+        node = self.cut(whole, x.axis, past * stride, -max(size - stride, 0))
         length = x.length.then(-1, stride, 1, size - crop[0] - crop[1])
         return Timed(node, x.axis, x.frames * stride, x.delay * stride + crop[0], length)

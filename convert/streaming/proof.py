@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +16,7 @@ from tmconvert.errors import TmconvertError, VerificationError
 from tmconvert.inspection.run_file import NHWC_TO_NCHW, FileRunner
 from tmconvert.ir import TensorNode, TracedModule
 from tmconvert.ir.interpreter import run_module
+from tmconvert.ir.symbolic.dims import example
 from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.tree import leaves
 from tmconvert.streaming.builder import END
@@ -23,6 +26,7 @@ from tmconvert.transform.normal_form import normal_form
 from tmconvert.transform.run_model import run_model
 
 TOLERANCE = 1e-5  # of the largest value of an output
+MOST_CHUNK = 16  # times the fewest frames, in the steps of a proof for an open chunk
 MOST_STEPS = 400  # that a proof runs; of a longer stream, the first frames are compared
 Arrays = dict[str, np.ndarray]
 Run = Callable[[Arrays], Arrays]
@@ -53,25 +57,22 @@ def run_stream(step: StepModel, run: Run, inputs: Mapping[str, np.ndarray]) -> A
     first = next(iter(step.axes))
     total = inputs[first].shape[step.axes[first]]
     wanted = {name: each.length.of(total) for name, each in step.outputs.items()}
-    count = max(-(-(wanted[name] + each.delay) // each.frames) for name, each in step.outputs.items())
-    count = min(max(count, -(-total // step.chunk)), MOST_STEPS)
+    chunks = _chunks(step, max(total, *map(partial(_frames_for, step, wanted), step.outputs)))
     given = {
-        name: _filled(array, step.axes[name], count * step.frames[name]) if name in step.axes else array
+        name: _filled(array, step.axes[name], step.at(step.frames[name], sum(chunks)))
+        if name in step.axes
+        else array
         for name, array in inputs.items()
     }
     state = {name: np.zeros(node.type.shape, node.type.dtype) for name, node in step.states.items()}
     parts: dict[str, list[np.ndarray]] = {name: [] for name in step.outputs}
-    for number in range(count):
-        fed = {
-            name: np.take(
-                array, range(number * step.frames[name], (number + 1) * step.frames[name]), step.axes[name]
-            )
-            if name in step.axes
-            else array
-            for name, array in given.items()
-        }
+    for done, chunk in zip(itertools.accumulate(chunks), chunks, strict=True):
+        fed = dict(given)
+        for name, axis in step.axes.items():
+            bounds = (step.at(step.frames[name], frames) for frames in (done - chunk, done))
+            fed[name] = np.take(given[name], range(*bounds), axis)
         if step.has_end:
-            fed[END] = np.asarray([total if (number + 1) * step.chunk >= total else 0], np.int32)
+            fed[END] = np.asarray([total if done >= total else 0], np.int32)
         made = run({**fed, **state})
         state = {name: made[f"{name}_next"] for name in state}
         for name, found in parts.items():
@@ -79,6 +80,24 @@ def run_stream(step: StepModel, run: Run, inputs: Mapping[str, np.ndarray]) -> A
     return {
         name: _joined(parts[name], each.axis, each.delay, wanted[name]) for name, each in step.outputs.items()
     }
+
+
+def _frames_for(step: StepModel, wanted: Mapping[str, int], name: str) -> int:
+    """Returns how many frames a stream must have for all wanted frames of an output."""
+    made = step.outputs[name]
+    return -(-(wanted[name] + made.delay) * example(step.chunk) // example(made.frames))
+
+
+def _chunks(step: StepModel, frames: int) -> list[int]:
+    """Returns the frames of each step of a stream: random ones where the file takes any."""
+    least, sizes = step.least, np.random.default_rng(0)
+    count = min(-(-frames // least), MOST_STEPS)
+    if not step.is_open:
+        return [least] * count
+    found = [least, 2 * least]
+    while sum(found) < count * least:
+        found.append(int(sizes.integers(1, MOST_CHUNK + 1)) * least)
+    return found
 
 
 def _filled(array: np.ndarray, axis: int, frames: int) -> np.ndarray:
@@ -108,7 +127,7 @@ def prove(
     rng = np.random.default_rng(0)
     first = next(iter(step.axes))
     total = shapes[first][step.axes[first]]
-    for frames in dict.fromkeys((total, total + step.chunk, total + 2 * step.chunk + 1)):
+    for frames in dict.fromkeys((total, total + step.least, total + 2 * step.least + 1)):
         longer = {name: _at_length(shapes[name], step.axes.get(name), frames, total) for name in names}
         arrays = {node.name: _random(rng, longer[node.name], node) for node in graph.inputs}
         if frames == total and example is not None:

@@ -9,12 +9,12 @@ import numpy as np
 
 from tmconvert.ir import CallFunction, TensorNode
 from tmconvert.streaming.builder import StepBuilder
-from tmconvert.streaming.rules import Arguments, Rule
+from tmconvert.streaming.rules import Arguments, Rule, shape_of
 from tmconvert.streaming.timed import Timed
 
 
 def recurrent(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
-    """Frames before the stream do not change the hidden tensors: the delay becomes a number of chunks."""
+    """Frames before the stream do not change the hidden tensors."""
     x = arguments["x"]
     hidden = arguments["hx"] if isinstance(arguments["hx"], list) else [arguments["hx"]]
     if not isinstance(x, Timed) or any(isinstance(each, Timed) for each in hidden) or arguments["lengths"]:
@@ -26,18 +26,47 @@ def recurrent(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     if x.axis == 2:
         raise b.refuse("takes the axis of time as its features", "state the axis of time with --time")
     x = b.nonnegative(x)
-    x = b.delayed(x, -(-x.delay // x.frames) * x.frames)
     states = [b.state(each.type.shape, each.type.dtype) for each in hidden]
     starts = [_shifted(b, "aten::add", state, each) for state, each in zip(states, hidden, strict=True)]
     given = starts if isinstance(arguments["hx"], list) else starts[0]
-    made, *after = b.emit(call.function, **{**arguments, "x": x.node, "hx": given})
+    node, lengths = x.node, None
+    skipped = _Skipped(b, x) if x.delay > 0 else None
+    if skipped is not None:
+        node = skipped.rolled(node, x.axis, 1)
+        lengths = b.emit("aten::expand", skipped.length, size=[shape_of(hidden[0])[1]])
+    made, *after = b.emit(call.function, **{**arguments, "x": node, "hx": given, "lengths": lengths})
     for state, first, last in zip(states, hidden, after, strict=True):
         following = _shifted(b, "aten::sub", last, first)
-        if x.delay > 0:
-            following = b.emit("aten::where", b.is_started(x), following, state)
+        if skipped is not None:
+            following = b.emit("aten::where", skipped.is_started, following, state)
         b.keep(state, following)
+    if skipped is not None:
+        made = skipped.rolled(made, x.axis, -1)
     # the hidden tensors after the stream are those after a step, which nobody can use as frames
     return [x._replace(node=made, is_clean=False), *(None for _ in after)]
+
+
+class _Skipped:
+    """The frames of a chunk before the stream, which must not change hidden tensors.
+
+    A layer takes them after the others, where they are beyond the ``length`` of the sequence.
+    """
+
+    def __init__(self, b: StepBuilder, x: Timed) -> None:
+        self.b, frames = b, b.int32([x.frames])
+        self.count = b.emit("aten::minimum", b.emit("aten::relu", b.emit("aten::neg", b.first(x))), frames)
+        self.frames = b.numbers(0, x.frames)
+        left = b.emit("aten::sub", frames, self.count)
+        self.is_started = b.emit("aten::gt", left, b.int32([0]))
+        self.length = b.emit("aten::maximum", left, b.int32([1]))
+        self.extent = frames
+
+    def rolled(self, node: TensorNode, axis: int, sign: int) -> TensorNode:
+        """Returns the frames with those before the stream last (sign 1), or first again (sign -1)."""
+        b, count = self.b, self.count if sign > 0 else self.b.emit("aten::sub", self.extent, self.count)
+        index = b.emit("aten::remainder", b.emit("aten::add", self.frames, count), self.extent)
+        made: TensorNode = b.emit("aten::index_select", node, dim=axis, index=index)
+        return made
 
 
 def _shifted(b: StepBuilder, op: str, value: TensorNode, by: TensorNode) -> TensorNode:
@@ -50,12 +79,13 @@ def _shifted(b: StepBuilder, op: str, value: TensorNode, by: TensorNode) -> Tens
 def _over_other_axis(b: StepBuilder, call: CallFunction, arguments: Arguments, hidden: list[Any]) -> Any:
     """Each frame is a sequence of its own."""
     x = b.nonnegative(arguments["x"])
-    narrow = []
+    narrow: list[TensorNode] = []
     for each in hidden:
         known = b.emitter.known(each)
         if known is None or np.ptp(known, axis=1).any():
             raise b.refuse("starts each frame with other hidden values")
-        narrow.append(b.emitter.constant(np.repeat(known[:, :1], x.frames, 1)))
+        one = b.emitter.constant(np.ascontiguousarray(known[:, :1]))
+        narrow.append(b.emit("aten::expand", one, size=[len(known), x.frames, known.shape[2]]))
     given = narrow if isinstance(arguments["hx"], list) else narrow[0]
     made, *after = b.emit(call.function, **{**arguments, "x": x.node, "hx": given})
     rest = [x._replace(node=each, axis=1, is_clean=False) for each in after]

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir import CallFunction, TensorNode
+from tmconvert.ir.symbolic.dims import Size, example
 from tmconvert.ir.tree import map_leaves
 from tmconvert.streaming.builder import ChunkMisfit, StepBuilder
 from tmconvert.streaming.timed import Timed
@@ -157,7 +158,7 @@ def cat(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     return b.padded(x, sum(sizes[:place]), sum(sizes[place:]))
 
 
-def _widened(b: StepBuilder, value: TensorNode, axis: int, frames: int) -> TensorNode:
+def _widened(b: StepBuilder, value: TensorNode, axis: int, frames: Size) -> TensorNode:
     one = _uniform(b, value, axis)
     size = [frames if i == one.type.rank + axis else extent for i, extent in enumerate(one.type.shape)]
     made: TensorNode = b.emit("aten::expand", one, size=size)
@@ -174,7 +175,7 @@ def slice_(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     x = b.padded(x, -start, end - frames)
     if step == 1:
         return x
-    return b.windows(x, 1, step, lambda node: b.cut(node, x.axis, 0, node.type.shape[x.axis], step))
+    return b.windows(x, 1, step, lambda node: b.cut(node, x.axis, 0, 0, step))
 
 
 def pad(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
@@ -217,7 +218,7 @@ def reshape(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     if count < frames:
         factor = frames // count
         if x.frames % factor:
-            raise ChunkMisfit(factor // int(np.gcd(x.frames, factor)))
+            raise ChunkMisfit(factor // int(np.gcd(example(x.frames), factor)))
         x = b.delayed(x, max(-(-x.delay // factor), 0) * factor)
         made = x._replace(
             frames=x.frames // factor, delay=x.delay // factor, length=x.length.then(0, 1, factor)
@@ -320,7 +321,7 @@ def cumulative(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     shape = [1 if axis == x.axis else size for axis, size in enumerate(x.node.type.shape)]
     state = b.state(shape, x.node.type.dtype)
     made = b.emit("aten::add", b.emit(call.function, x.node, dim=x.axis), state)
-    b.keep(state, b.cut(made, x.axis, x.frames - 1, x.frames))
+    b.keep(state, b.cut(made, x.axis, -1))
     return x._replace(node=made, is_clean=False)
 
 

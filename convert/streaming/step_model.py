@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tmconvert.calibration.module import as_module
 from tmconvert.conversion.io_names import written_outputs
 from tmconvert.errors import UnsupportedError, UsageError
 from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, Node, TensorNode, TracedModule
+from tmconvert.ir.symbolic.dims import Size, dim, example, substituted, symbols_of
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import map_leaves
 from tmconvert.streaming import attention, recurrent, rules, windows
@@ -21,36 +22,57 @@ from tmconvert.transform.normal_form import normal_form
 
 RULES: Mapping[str, rules.Rule] = {**rules.RULES, **windows.RULES, **recurrent.RULES, **attention.RULES}
 LONGEST = 1 << 16  # frames of a chunk that strides may ask for
+OPEN_EXAMPLE = 3  # times the fewest frames, in the example of an open chunk
 
 
 class StreamOutput(NamedTuple):
     """An output: frame i of step t, along ``axis``, is frame t * frames + i - delay of the offline output."""
 
     axis: int
-    frames: int
+    frames: Size
     delay: int
     length: Length
 
 
 class StepModel(NamedTuple):
-    """A step model. ``chunk`` is the number of frames of the input ``first``; ``frames`` those of each input
-    over time, which are along ``axes``. ``states`` are inputs, ``NAME_next`` the outputs with their next
-    values; ``has_end`` states that the input ``end`` takes the number of frames of the whole stream.
+    """A step model.
+
+    ``chunk`` is the number of frames of the first input over time, symbolic where it is open; ``frames``
+    those of each input over time, which are along ``axes``. ``states`` are inputs, ``NAME_next`` the outputs
+    with their next values; ``has_end`` states that the input ``end`` takes the number of frames of the whole
+    stream.
     """
 
     module: TracedModule
-    chunk: int
+    chunk: Size
     axes: Mapping[str, int]
-    frames: Mapping[str, int]
+    frames: Mapping[str, Size]
     outputs: Mapping[str, StreamOutput]
     states: Mapping[str, TensorNode]
     has_end: bool
 
+    @property
+    def is_open(self) -> bool:
+        return not isinstance(self.chunk, int)
+
+    @property
+    def least(self) -> int:
+        """Returns the number of frames of which each chunk is a multiple; that of a chunk if it is fixed."""
+        return int(substituted(self.chunk, dict.fromkeys(symbols_of(self.chunk), 1)))
+
+    def at(self, size: Size, chunk: int) -> int:
+        """Returns a number of frames in a step that takes ``chunk`` frames."""
+        return int(example(size) * chunk // example(self.chunk))
+
 
 def step_model(
-    module: TracedModule, axes: Mapping[str, int] | None, chunk: int | None, catalogue: Mapping[str, Op]
+    module: TracedModule,
+    axes: Mapping[str, int] | None,
+    chunk: int | Literal["open"] | None,
+    catalogue: Mapping[str, Op],
 ) -> StepModel:
-    """Returns the step model for chunks of ``chunk`` frames, by default the fewest that strides allow.
+    """Returns the step model for chunks of ``chunk`` frames, by default the fewest that strides allow; for
+    any multiple of these where it is "open".
 
     Raises UnsupportedError TM2025 at a call that no step can compute, UsageError TM6002 for a chunk that the
     strides do not divide, TM6014 for axes that the inputs do not have.
@@ -59,7 +81,7 @@ def step_model(
     axes = _axes(module, graph, axes)
     least = 1
     while True:
-        tried = _Steps(module, graph, axes, least, catalogue)
+        tried = _Steps(module, graph, axes, least, least, catalogue)
         try:
             made = tried.build()
         except ChunkMisfit as misfit:
@@ -70,6 +92,9 @@ def step_model(
         break
     if chunk is None or chunk == least:
         return made
+    if chunk == "open":
+        size = least * dim("chunk" if least == 1 else "chunks", OPEN_EXAMPLE, lowest=1)
+        return _Steps(module, graph, axes, size, least, catalogue).build()
     if chunk > LONGEST:
         raise UsageError("TM6002", f"a chunk of {chunk} frames is longer than {LONGEST}")
     if chunk % least:
@@ -79,7 +104,7 @@ def step_model(
             f"the strides of the model do not divide a chunk of {chunk} frames",
             notes=[("help", f"use a multiple of {least}, such as {lower}")],
         )
-    return _Steps(module, graph, axes, chunk, catalogue).build()
+    return _Steps(module, graph, axes, chunk, least, catalogue).build()
 
 
 def _axes(module: TracedModule, graph: InternalGraph, given: Mapping[str, int] | None) -> dict[str, int]:
@@ -115,12 +140,13 @@ class _Steps:
         module: TracedModule,
         graph: InternalGraph,
         axes: Mapping[str, int],
-        chunk: int,
+        chunk: Size,
+        least: int,
         catalogue: Mapping[str, Op],
     ) -> None:
         self.module, self.graph, self.axes, self.chunk = module, graph, axes, chunk
         self.catalogue = catalogue
-        self.b = StepBuilder(graph.name, catalogue, chunk)
+        self.b = StepBuilder(graph.name, catalogue, chunk, least)
         self.values: dict[Any, Any] = {None: None}
         self.taken: set[TensorNode] = set()
         nodes = {_name(node): node for node in graph.inputs if isinstance(node, TensorNode)}
@@ -142,7 +168,7 @@ class _Steps:
                 self._call(expr)
         return self._finished(frames)
 
-    def _inputs(self) -> dict[str, int]:
+    def _inputs(self) -> dict[str, Size]:
         """Adds the inputs, and returns the frames of those over time in a chunk."""
         counts = {}
         for node in self.graph.inputs:
@@ -154,7 +180,7 @@ class _Steps:
                 continue
             of_chunk = self.chunk * shape[axis]
             if of_chunk % self.total:
-                raise ChunkMisfit(self.total // int(np.gcd(of_chunk, self.total)))
+                raise ChunkMisfit(self.total // int(np.gcd(example(of_chunk), self.total)))
             length = Length() if shape[axis] == self.total else Length(((0, shape[axis], self.total, 0),))
             shape[axis] = counts[name] = of_chunk // self.total
             made = self.b.input(name, shape, node.type.dtype)
@@ -206,7 +232,7 @@ class _Steps:
                 )
         return made
 
-    def _finished(self, frames: Mapping[str, int]) -> StepModel:
+    def _finished(self, frames: Mapping[str, Size]) -> StepModel:
         b, graph = self.b, self.b.graph
         named = written_outputs(self.graph)
         outputs, nodes = {}, []
@@ -252,11 +278,11 @@ class _Steps:
             if name == END and name not in known:
                 arrays.append(np.asarray([self.total], dtype))
             elif whole is None:
-                arrays.append(np.zeros(shape, dtype))
+                arrays.append(np.zeros(list(map(example, shape)), dtype))
             else:
                 axis = self.axes.get(name)
                 arrays.append(
-                    whole if axis is None else np.take(whole, range(shape[axis]), axis, mode="wrap")
+                    whole if axis is None else np.take(whole, range(example(shape[axis])), axis, mode="wrap")
                 )
         return tuple(arrays)
 

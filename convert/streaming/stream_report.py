@@ -15,18 +15,20 @@ from tmconvert.streaming.step_model import StepModel
 class StreamReport:
     """Description of a step file and of its comparison.
 
-    ``chunk`` is the number of frames of the first input over time that a step takes, ``inputs`` the axes and
-    frames of all of them by name. ``outputs`` have axis, frames and delay: frame i of step t is frame
-    ``t * frames + i - delay`` of the offline output. ``states`` are inputs, zeros at first, by name with
-    their shapes; ``NAME_next`` are the outputs with their next values. ``needs_end`` states that the input
-    ``end`` takes the number of frames of the stream, 0 until it is known. ``max_error`` is the largest error
-    of the joined outputs, relative to the largest value, over streams of ``lengths`` frames.
+    ``chunk`` is the number of frames of the first input over time that a step takes, or where it ``is_open``
+    the number of which each chunk is a multiple. ``inputs`` are the axes and frames of all of them by name.
+    ``outputs`` have axis, frames and delay: frame i of step t is frame ``t * frames + i - delay`` of the
+    offline output. ``states`` are inputs, zeros at first, by name with their shapes; ``NAME_next`` are the
+    outputs with their next values. ``needs_end`` states that the input ``end`` takes the number of frames of
+    the stream, 0 until it is known. ``max_error`` is the largest error of the joined outputs, relative to the
+    largest value, over streams of ``lengths`` frames.
 
     >>> print(tmconvert.stream("net.tm", "step.onnx"))  # doctest: +SKIP
     """
 
     paths: tuple[Path, ...]
     chunk: int
+    is_open: bool
     inputs: dict[str, tuple[int, int]]
     outputs: dict[str, tuple[int, int, int]]
     states: dict[str, tuple[int, ...]]
@@ -41,9 +43,13 @@ class StreamReport:
         """Describes a step model that was written to ``paths``."""
         return cls(
             paths,
-            step.chunk,
-            {name: (axis, step.frames[name]) for name, axis in step.axes.items()},
-            {name: (each.axis, each.frames, each.delay) for name, each in step.outputs.items()},
+            step.least,
+            step.is_open,
+            {name: (axis, step.at(step.frames[name], step.least)) for name, axis in step.axes.items()},
+            {
+                name: (each.axis, step.at(each.frames, step.least), each.delay)
+                for name, each in step.outputs.items()
+            },
             {name: tuple(node.type.shape) for name, node in step.states.items()},
             step.has_end,
             max_error,
@@ -61,13 +67,14 @@ class StreamReport:
     def lines(self) -> Iterator[str]:
         """Returns the text of the command."""
         yield ", ".join(map(str, self.paths))
+        times = "any number of times " if self.is_open else ""
         for name, (axis, frames) in self.inputs.items():
-            yield f"  input {name}: {frames} frames along axis {axis}"
+            yield f"  input {name}: {times}{frames} frames along axis {axis}"
         if self.needs_end:
             yield f"  input {END}: the number of frames of the stream from its last chunk on, before that 0"
         for name, (axis, frames, delay) in self.outputs.items():
             late = f"{delay} frames late" if delay else "without delay"
-            yield f"  output {name}: {frames} frames along axis {axis}, {late}"
+            yield f"  output {name}: {times}{frames} frames along axis {axis}, {late}"
         for name, shape in self.states.items():
             yield f"  state {name} -> {name}_next: {list(shape)}, zeros at first"
         streams = " and ".join(map(str, self.lengths))
@@ -78,6 +85,7 @@ class StreamReport:
         return {
             "paths": [str(path) for path in self.paths],
             "chunk": self.chunk,
+            "is_open": self.is_open,
             "inputs": {
                 name: {"axis": axis, "frames": frames} for name, (axis, frames) in self.inputs.items()
             },

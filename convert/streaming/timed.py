@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tmconvert.ir import TensorNode
+from tmconvert.ir.symbolic.dims import Size
 
 
 class Length(NamedTuple):
@@ -45,7 +46,7 @@ class Timed(NamedTuple):
 
     node: TensorNode
     axis: int
-    frames: int
+    frames: Size
     delay: int = 0
     length: Length = Length()
     is_clean: bool = False

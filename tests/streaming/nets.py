@@ -259,7 +259,7 @@ NETS: dict[str, tuple[Any, list[tuple[int, ...]], list[str], list[int], int]] = 
     "deepspeech": (DeepSpeech, [SPECTRUM], ["input0:3"], [2, 16], 1),
     "seanet": (Seanet, [WAVE], [], [8, 16], 0),
     "gru": (lambda: Recurrent(nn.GRU), [(1, 3, 48)], [], [1, 7], 2),
-    "lstm": (lambda: Recurrent(nn.LSTM), [(1, 3, 48)], [], [4], 4),
+    "lstm": (lambda: Recurrent(nn.LSTM), [(1, 3, 48)], [], [4], 2),
     "keyword spotter": (KeywordSpotter, [SPECTRUM], ["input0:3"], [2, 10], 2),
     "unet": (Unet, [WAVE], [], [4, 16], 7),
     "crn": (Crn, [(1, 1, 24, 15)], ["input0:2"], [1, 8], 0),

@@ -49,12 +49,22 @@ def test_joined_steps_are_the_offline_model(name: str, chunk: int, suffix: str, 
         assert next(iter(report.outputs.values()))[2] == delay
 
 
-# nets whose states do not depend on the chunk: no recurrent layer is delayed
-SPLIT = [name for name in NETS if name not in ("gru", "lstm", "deepspeech", "keyword spotter")]
+@pytest.mark.parametrize("suffix", ["onnx", "tflite", "tm"])
+@pytest.mark.parametrize("name", NETS)
+def test_one_file_takes_chunks_of_any_size(name: str, suffix: str, tmp_path: Path) -> None:
+    """The proof divides streams into random chunks, from the fewest frames to 16 times as many."""
+    make, shapes, time, chunks, delay = NETS[name]
+    torch.manual_seed(0)
+    model = traced(make(), *shapes)
+    first = model.graph.inputs[1].name
+    time = [each.replace("input0", first) for each in time]
+    report = tmconvert.stream(model, tmp_path / f"step.{suffix}", time=time, chunk="open")
+    assert report.is_open and report.max_error < 1e-5 and chunks[0] % report.chunk == 0
+    assert next(iter(report.outputs.values()))[2] == delay
 
 
 @pytest.mark.parametrize("suffix", ["onnx", "tflite"])
-@pytest.mark.parametrize("name", SPLIT)
+@pytest.mark.parametrize("name", NETS)
 def test_chunks_of_any_size_take_turns(name: str, suffix: str, tmp_path: Path) -> None:
     """Random splits of a stream into chunks of 1 to 16 frames, each with the step file of its size."""
     make, shapes, time, chunks, _ = NETS[name]
@@ -169,7 +179,7 @@ def test_the_command_states_delays_and_states(tmp_path: Path, monkeypatch: pytes
     traced(Recurrent(nn.GRU), (1, 3, 24)).save("net.tm")
     made = CliRunner().invoke(main, ["stream", "net.tm", "-o", "step.tm", "--time", "x:2", "--chunk", "4"])
     assert made.exit_code == 0, made.output
-    assert "4 frames along axis 1, 4 frames late" in made.output and "state_0 -> state_0_next" in made.output
+    assert "4 frames along axis 1, 2 frames late" in made.output and "state_0 -> state_0_next" in made.output
     step = tmconvert.load("step.tm")
     assert [node.name for node in step.graph.inputs[1:]][:2] == ["x", "state_0"]
     for options, what in (

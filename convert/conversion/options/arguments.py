@@ -289,7 +289,9 @@ KINDS: Mapping[str, Kind] = {
         "TM6014",
     ),
     "chunk": Kind(
-        "a positive int", lambda value: value is None or (_is_integer(value) and value > 0), "TM6002"
+        "a positive int, or 'open'",
+        lambda value: value in (None, "open") or (_is_integer(value) and value > 0),
+        "TM6002",
     ),
     "threads": Kind("a positive int", lambda value: _is_integer(value) and value > 0, "TM6002"),
     "time_limit": Kind("a positive number", _is_positive, "TM6002"),

@@ -231,10 +231,9 @@ _STREAM = (
     Option(
         "chunk",
         "input",
-        "Number of frames that a step takes.",
-        "integer",
+        "Number of frames that a step takes; open: any.",
         default_text="the fewest that strides allow",
-        metavar="N",
+        metavar="N|open",
     ),
     Option(
         "output",

@@ -13,10 +13,14 @@ from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import Expr, TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.fake_quant import rounding_of
-from tmconvert.symbolics.op import Tensor
+from tmconvert.ir.symbolic.dims import LEAST, Size, Symbol, substituted
+from tmconvert.ir.tree import map_leaves
+from tmconvert.symbolics.op import Attribute, Tensor
 from tmconvert.symbolics.registry import catalogue
 
 IDENTIFIER = "aten"
+# a size that attributes of other calls use: an expression of a symbol, by the extent of an axis of a tensor
+SIZE = "tm::size"
 
 
 class AtenVocabulary(AdapterVocabulary):
@@ -28,13 +32,17 @@ class AtenVocabulary(AdapterVocabulary):
         return self.name(expr), None
 
     def knows(self, name: str, is_method: bool) -> bool:
-        return not is_method and name in catalogue()
+        return not is_method and (name == SIZE or name in catalogue())
 
     def help(self, name: str) -> str:
         return "`tmconvert ops` lists the ops and their signatures"
 
     def converted(self, g: Emitter, expr: Expr, args: tuple[object, ...], kwargs: dict[str, object]) -> Any:
         name = self.name(expr)
+        if name == SIZE:
+            options: dict[str, Any] = kwargs
+            return g.constant([_size(g.type(args[0]).shape, **options)])
+        kwargs = _with_sizes(g, name, kwargs)
         try:
             made = g.call(name, *_tensors(g, name, args), **_resolved_shape(name, args, kwargs))
         except (InternalError, KeyError) as error:
@@ -47,6 +55,28 @@ class AtenVocabulary(AdapterVocabulary):
             if isinstance(node, TensorNode) and node.qparams is not None:
                 results[i] = g.quantized(results[i], node.qparams, rounding_of(node.qparams))
         return results if isinstance(made, (list, tuple)) else results[0]
+
+
+def _size(shape: tuple[Any, ...], axis: int, extent: str, size: str) -> Size:
+    """Returns ``size``, such as ``2*chunks+3``, where the axis has the ``extent`` ``4*chunks``."""
+    from tmconvert.ir.symbolic.text import names_in, parse_size
+
+    name = next(iter(names_in(extent)))
+    symbol = Symbol(name, LEAST)
+    unit = substituted([parse_size(extent, {name: symbol})], {name: 1})[0]
+    found: Size = substituted([parse_size(size, {name: symbol})], {name: shape[axis] // unit})[0]
+    return found
+
+
+def _with_sizes(g: Emitter, name: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Returns the arguments with sizes in place of the tensors that have them."""
+    attributes = {formal.name for formal in g.catalogue[name].args if isinstance(formal, Attribute)}
+
+    def resolved(leaf: object) -> object:
+        found = g.sizes(leaf) if _is_tensor(leaf) else None
+        return leaf if found is None else found[0] if found.dtype == object else int(found[0])
+
+    return {key: map_leaves(resolved, value) if key in attributes else value for key, value in kwargs.items()}
 
 
 def _tensors(g: Emitter, name: str, args: tuple[Any, ...]) -> list[Any]:

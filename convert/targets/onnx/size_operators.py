@@ -34,8 +34,8 @@ class OnnxSizeOperators(SizeOperators):
             sizes: value for sizes, value in self.vectors.items() if not data_symbols([sizes])
         }
         duplicate.places = {
-            name: (value, axis, more)
-            for name, (value, axis, more) in self.places.items()
+            name: (value, axis, more, factor)
+            for name, (value, axis, more, factor) in self.places.items()
             if not data_symbols(value.shape[axis])
         }
         return duplicate
