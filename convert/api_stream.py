@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from tmconvert.api_convert import to_target
 from tmconvert.conversion.options.arguments import entry_point
@@ -36,6 +36,8 @@ def stream(
     *,
     time: Mapping[str, int] | Sequence[str] = (),
     chunk: int | Literal["open"] | None = None,
+    context: int | None = None,
+    state_as: Literal["variables"] | None = None,
     **options: Unpack[SourceOptions],
 ) -> StreamReport:
     """Makes a step file of an offline model over time: it takes a chunk and states, and returns the same.
@@ -53,6 +55,9 @@ def stream(
             axes, or the last axes of inputs of rank 2 and 3.
         chunk: The number of frames in a chunk; by default the fewest that the strides of the model allow.
             "open" leaves it open: each step takes any multiple of these.
+        context: Attention sees at most this number of frames before each frame, and later ones only where its
+            mask bounds them; the steps are compared with the offline model limited in this way.
+        state_as: "variables" keeps the states in a TFLite file; a new interpreter starts a new stream.
 
     Returns:
         ``chunk``, ``outputs`` with delays in frames, ``states`` with shapes, ``needs_end`` and ``max_error``.
@@ -76,23 +81,27 @@ def stream(
     if target not in _TARGETS:
         suffixes = ", ".join(suffix for suffix, command in COMMANDS.items() if command in _TARGETS)
         raise UsageError("TM6002", f"{path} has none of the suffixes of step files: {suffixes}")
+    has_variables = state_as is not None
+    if has_variables and target != "tflite":
+        raise UsageError("TM6002", f"only TFLite files have variables, {path} has none")
     keep_model(model, path)
     check_writable(path)
     source = model_of(model, tracing_of(options))[0]
-    step = step_model(source, _axes(time), chunk, catalogue())
+    step = step_model(source, _axes(time), chunk, catalogue(), context)
     if target == "save":
         error, lengths = prove(source, step, None, catalogue())
         users_model(step.module).save(path)
         return StreamReport.of((path,), step, error, lengths)
     with TemporaryDirectory(prefix="tmconvert-") as folder:
-        written = to_target(step.module, target, Path(folder) / path.name)
-        error, lengths = prove(source, step, written.paths[0], catalogue())
+        own: dict[str, Any] = {"state_as": state_as} if has_variables else {}
+        written = to_target(step.module, target, Path(folder) / path.name, **own)
+        error, lengths = prove(source, step, written.paths[0], catalogue(), has_variables=has_variables)
         paths = tuple(path.with_name(each.name) for each in written.paths)
         for made, final in zip(written.paths, paths, strict=True):
             staged = StagedOutput(final)
             staged.file.write(made.read_bytes())
             staged.commit()
-    return StreamReport.of(paths, step, error, lengths)
+    return StreamReport.of(paths, step, error, lengths, has_variables=has_variables)
 
 
 def _axes(time: Mapping[str, int] | Sequence[str]) -> dict[str, int]:

@@ -340,7 +340,7 @@ def stored_options(target: Target, stored: Mapping[str, Any]) -> TargetOptions |
     integers = stored.get("integers") or {}
     own = [stored.get(option.name) for option in target.options]
     own += [stored.get("weights"), stored.get("fake_quant_weights"), stored.get("float_type") == "bfloat16"]
-    own.append(stored.get("io_type") if stored.get("float_type") else None)
+    own += [stored.get("io_type") if stored.get("float_type") else None, stored.get("state_as")]
     is_plain = not (integers or any(own))
     if is_plain or not isinstance(integers, Mapping):
         return None

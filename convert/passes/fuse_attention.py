@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.passes.patterns.matching import array_of, is_call, is_product, is_quotient, is_sum, kept_step
 from tmconvert.passes.rewriting import Emits, RewritePass
 
@@ -33,6 +33,7 @@ class FuseAttention(Emits, RewritePass[Steps]):
     """
 
     name = "fuse_attention"
+    takes_plain_masks = False  # constant masks that hide no row, without a replacement of NaN
 
     def takes(self, function: str) -> bool:
         return function == MATMUL
@@ -53,7 +54,8 @@ class FuseAttention(Emits, RewritePass[Steps]):
         mask = None
         if is_sum(scores.expr):
             product, mask = _masked(scores)
-            if product is None or softmax is weights:
+            is_plain = softmax is weights and not (self.takes_plain_masks and _shows_each_row(mask))
+            if product is None or is_plain:
                 return None
             between.append(scores)
             scores = product
@@ -84,6 +86,14 @@ class FuseAttention(Emits, RewritePass[Steps]):
         )
         graph.substitute(call.output, made)
         return f"is an attention of `{match.query.name}`"
+
+
+def _shows_each_row(mask: TensorNode | None) -> bool:
+    """Whether a mask is a constant in which each row has an element that is not hidden."""
+    if mask is None or not isinstance(mask.expr, Constant):
+        return False
+    known = np.asarray(mask.expr.value)
+    return bool((known if known.dtype == bool else known > -np.inf).any(-1).all())
 
 
 def _guarded(weights: TensorNode) -> TensorNode | None:

@@ -7,13 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tmconvert.ir import CallFunction
-from tmconvert.streaming.builder import StepBuilder
+from tmconvert.ir import CallFunction, InternalGraph
+from tmconvert.passes.rewriting import emitter_before
+from tmconvert.streaming.builder import StepBuilder, known_array
 from tmconvert.streaming.rules import Arguments, Rule, framewise, shape_of
 from tmconvert.streaming.timed import Timed
+from tmconvert.symbolics.op import Op
 
+ATTENTION = "aten::scaled_dot_product_attention"
 _HELP = (
-    "use a constant mask that depends on the distance of frames only, and is closed beyond a number of frames"
+    "limit the context with --context N, or use a constant mask that depends on the distance of frames only, "
+    "and is closed beyond a number of frames"
 )
 
 
@@ -27,7 +31,8 @@ def attention(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
         return framewise(b, call, arguments, len(shape_of(call.outputs[0])) + places.pop())
     if places != {-2} or isinstance(arguments["attn_mask"], Timed):
         raise b.refuse("attends along other axes than that of time, with a mask that depends on the stream")
-    past, later, band = _band(b, call, arguments)
+    mask = _offline_mask(b, call, arguments)
+    past, later, band = _band(b, call, mask, arguments)
     query, key, value = b.aligned([b.nonnegative(each) for each in tensors])
     frames, delay = query.frames, query.delay
     query = b.delayed(query, delay + later)
@@ -38,19 +43,68 @@ def attention(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     return Timed(made, made.type.rank - 2, frames, delay + later, query.length)
 
 
-def _band(b: StepBuilder, call: CallFunction, arguments: Arguments) -> tuple[int, int, np.ndarray]:
+def _offline_mask(b: StepBuilder, call: CallFunction, arguments: Arguments) -> np.ndarray | None:
+    """Returns the mask of the whole stream, limited to the context that the user states; None without one."""
+    given = arguments["attn_mask"]
+    mask = None if given is None else b.known(given)
+    is_square = shape_of(call.args[0])[-2] == shape_of(call.args[1])[-2]
+    if b.context is None or (given is not None and mask is None) or not is_square:
+        return mask
+    b.limited.append(call.output.name)
+    return limited_mask(shape_of(call.args[0])[-2], mask, b.context, is_causal=arguments["is_causal"])
+
+
+def limited_mask(frames: int, mask: np.ndarray | None, context: int, *, is_causal: bool) -> np.ndarray:
+    """Returns a mask that opens ``context`` frames before each frame, of those that ``mask`` opens.
+
+    Later frames stay open where the mask bounds them; without a bound they are closed.
+    """
+    mask = (
+        np.ones((frames, frames), bool)
+        if mask is None
+        else np.broadcast_to(mask, (*mask.shape[:-2], frames, frames))
+    )
+    distance = np.arange(frames)[:, None] - np.arange(frames)
+    later = -int(distance[_is_open(mask).any(tuple(range(mask.ndim - 2)))].min(initial=0))
+    later = 0 if is_causal or later >= frames - 1 else later
+    kept = (distance <= context) & (distance >= -later)
+    closed = False if mask.dtype == bool else np.asarray(-np.inf, mask.dtype)
+    return np.asarray(np.where(kept, mask, closed), mask.dtype)
+
+
+def limit_context(graph: InternalGraph, contexts: Mapping[str, int], catalogue: Mapping[str, Op]) -> None:
+    """Limits attentions to contexts by the names of their results, in the graph of a whole stream."""
+    for call in list(graph):
+        if isinstance(call, CallFunction) and call.function == ATTENTION and call.output.name in contexts:
+            emitter = emitter_before(call, catalogue, "stream")
+            mask = None if call.args[3] is None else known_array(call.args[3], catalogue)
+            made = limited_mask(
+                shape_of(call.args[0])[-2],
+                mask,
+                contexts[call.output.name],
+                is_causal=call.kwargs["is_causal"],
+            )
+            options = {**call.kwargs, "is_causal": False}
+            graph.set_arguments(call, (*call.args[:3], emitter.constant(made)), options)
+
+
+def _is_open(mask: np.ndarray) -> np.ndarray:
+    return mask if mask.dtype == bool else mask > -1e4
+
+
+def _band(
+    b: StepBuilder, call: CallFunction, mask: np.ndarray | None, arguments: Arguments
+) -> tuple[int, int, np.ndarray]:
     """Returns how many frames the mask opens before and after a query, and its value at these distances.
 
     Raises UnsupportedError TM2025 for a mask that has no bound, or that depends on positions.
     """
     frames = shape_of(call.args[0])[-2]
-    mask = None if arguments["attn_mask"] is None else b.emitter.known(arguments["attn_mask"])
     if mask is None or shape_of(call.args[1])[-2] != frames:
         what = "all frames before each frame" if arguments["is_causal"] else "the whole stream"
         raise b.refuse(f"attends to {what}, which no state of a fixed size can hold", _HELP)
     mask = np.broadcast_to(mask, (*mask.shape[:-2], frames, frames))
-    is_open = mask if mask.dtype == bool else mask > -1e4
-    rows, columns = np.nonzero(is_open.any(tuple(range(mask.ndim - 2))))
+    rows, columns = np.nonzero(_is_open(mask).any(tuple(range(mask.ndim - 2))))
     past, later = max(int((rows - columns).max()), 0), max(int((columns - rows).max()), 0)
     closed = False if mask.dtype == bool else np.asarray(-np.inf, mask.dtype)
     band = np.full((*mask.shape[:-2], past + later + 1), closed, mask.dtype)
@@ -88,4 +142,4 @@ def _mask(b: StepBuilder, query: Timed, key: Timed, past: int, later: int, band:
     return b.emit("aten::where", valid, made, b.emitter.constant(closed.reshape(1)))
 
 
-RULES: Mapping[str, Rule] = {"aten::scaled_dot_product_attention": attention}
+RULES: Mapping[str, Rule] = {ATTENTION: attention}

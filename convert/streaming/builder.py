@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 
 from tmconvert.errors import UnsupportedError
-from tmconvert.ir import CallFunction, InternalGraph, TensorNode
+from tmconvert.ir import CallFunction, Constant, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
 from tmconvert.ir.symbolic.dims import Size, example
 from tmconvert.ir.text import describe
+from tmconvert.ir.tree import map_leaves
 from tmconvert.streaming.timed import Length, Timed
 from tmconvert.symbolics.op import Op
 
@@ -27,6 +28,21 @@ class ChunkMisfit(Exception):
         self.factor = factor
 
 
+def known_array(node: Any, catalogue: Mapping[str, Op]) -> np.ndarray | None:
+    """Returns the array of a tensor that is computed from constants alone; None for another one."""
+    expr = node.expr
+    if isinstance(expr, Constant):
+        return np.asarray(expr.value)
+    if not isinstance(expr, CallFunction) or len(expr.outputs) > 1 or catalogue[expr.function].is_random:
+        return None
+    given = [known_array(each, catalogue) for each in expr.inputs]
+    if any(each is None for each in given):
+        return None
+    arrays = dict(zip(expr.inputs, given, strict=True))
+    args = [map_leaves(lambda leaf: leaf if leaf is None else arrays[leaf], each) for each in expr.args]
+    return np.asarray(catalogue[expr.function].evaluate(args, expr.kwargs))
+
+
 class StepBuilder:
     """Builds the graph of a step model; ``call`` is the call of the offline graph that is being rewritten.
 
@@ -34,8 +50,12 @@ class StepBuilder:
     symbolic size. ``states`` are pairs of the node of an input and that of the output with its next value.
     """
 
-    def __init__(self, name: str, catalogue: Mapping[str, Op], chunk: Size, least: int) -> None:
+    def __init__(
+        self, name: str, catalogue: Mapping[str, Op], chunk: Size, least: int, context: int | None = None
+    ) -> None:
         self.graph, self.chunk, self.least = InternalGraph(name), chunk, least
+        self.catalogue, self.context = catalogue, context
+        self.limited: list[str] = []  # the results of attentions whose context is limited
         self.emitter = GraphEmitter(self.graph, catalogue, made_by="stream")
         self.states: list[tuple[TensorNode, TensorNode]] = []
         self.call: CallFunction | None = None
@@ -46,6 +66,10 @@ class StepBuilder:
 
     def emit(self, op: str, *args: Any, **attributes: Any) -> Any:
         return self.emitter.call(op, *args, **attributes)
+
+    def known(self, node: TensorNode) -> np.ndarray | None:
+        """Returns the array of a tensor that does not depend on inputs, which may be large."""
+        return known_array(node, self.catalogue)
 
     def refuse(self, why: str, help: str = "") -> UnsupportedError:
         """Returns the error TM2025 at the current call."""

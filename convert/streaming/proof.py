@@ -19,8 +19,9 @@ from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.symbolic.dims import example
 from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.tree import leaves
+from tmconvert.streaming.attention import limit_context
 from tmconvert.streaming.builder import END
-from tmconvert.streaming.step_model import StepModel
+from tmconvert.streaming.step_model import StepModel, fused_form
 from tmconvert.symbolics.op import Op
 from tmconvert.transform.normal_form import normal_form
 from tmconvert.transform.run_model import run_model
@@ -32,11 +33,29 @@ Arrays = dict[str, np.ndarray]
 Run = Callable[[Arrays], Arrays]
 
 
-def step_runner(step: StepModel, path: Path | None) -> Run:
-    """Returns a function that runs one step, in the runtime of the file or, without one, in NumPy."""
+class _Steps(FileRunner):
+    """A file whose states are variables, in one interpreter."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.steps = self.target.steps(path)
+
+    def computed(self, fed: Mapping[str, np.ndarray], names: Sequence[str]) -> Sequence[np.ndarray]:
+        made = self.steps(fed)
+        return [made[name] for name in names]
+
+
+def step_runner(step: StepModel, path: Path | None, *, has_variables: bool = False) -> Callable[[], Run]:
+    """Returns a function that starts a stream: it returns one that runs one step, in the runtime of the file
+    or, without one, in NumPy.
+    """
     if path is None:
-        return lambda arrays: run_model(step.module, arrays)
-    runner = FileRunner(path)
+        return lambda: lambda arrays: run_model(step.module, arrays)
+    whole = None if has_variables else FileRunner(path)
+    return lambda: _run_of(_Steps(path) if whole is None else whole)
+
+
+def _run_of(runner: FileRunner) -> Run:
     layouts = {each.name: each.layout for each in runner.outputs}
 
     def run(arrays: Arrays) -> Arrays:
@@ -49,10 +68,12 @@ def step_runner(step: StepModel, path: Path | None) -> Run:
     return run
 
 
-def run_stream(step: StepModel, run: Run, inputs: Mapping[str, np.ndarray]) -> Arrays:
+def run_stream(
+    step: StepModel, run: Run, inputs: Mapping[str, np.ndarray], states: Mapping[str, TensorNode]
+) -> Arrays:
     """Returns the outputs of a stream: chunk after chunk, then zeros until the delayed frames are out.
 
-    ``inputs`` are those of the offline model.
+    ``inputs`` are those of the offline model, ``states`` those that are inputs of the file.
     """
     first = next(iter(step.axes))
     total = inputs[first].shape[step.axes[first]]
@@ -64,7 +85,7 @@ def run_stream(step: StepModel, run: Run, inputs: Mapping[str, np.ndarray]) -> A
         else array
         for name, array in inputs.items()
     }
-    state = {name: np.zeros(node.type.shape, node.type.dtype) for name, node in step.states.items()}
+    state = {name: np.zeros(node.type.shape, node.type.dtype) for name, node in states.items()}
     parts: dict[str, list[np.ndarray]] = {name: [] for name in step.outputs}
     for done, chunk in zip(itertools.accumulate(chunks), chunks, strict=True):
         fed = dict(given)
@@ -111,7 +132,12 @@ def _joined(parts: Sequence[np.ndarray], axis: int, delay: int, frames: int) -> 
 
 
 def prove(
-    module: TracedModule, step: StepModel, path: Path | None, catalogue: Mapping[str, Op]
+    module: TracedModule,
+    step: StepModel,
+    path: Path | None,
+    catalogue: Mapping[str, Op],
+    *,
+    has_variables: bool = False,
 ) -> tuple[float, list[int]]:
     """Returns the largest error over all streams, relative to the largest value of an output, and the numbers
     of frames of the streams.
@@ -119,7 +145,8 @@ def prove(
     The streams are the example, whose outputs are those of the source framework where they are known, and
     random values of other lengths, where the model can be computed at them. Raises VerificationError TM4009.
     """
-    run, error, lengths = step_runner(step, path), 0.0, []
+    start, error, lengths = step_runner(step, path, has_variables=has_variables), 0.0, []
+    states = {} if has_variables else step.states
     graph = normal_form(module, catalogue)
     names = [node.name for node in graph.inputs]
     example = module.example
@@ -132,10 +159,10 @@ def prove(
         arrays = {node.name: _random(rng, longer[node.name], node) for node in graph.inputs}
         if frames == total and example is not None:
             arrays = dict(zip(names, example.inputs, strict=True))
-        offline = _offline(module, arrays, longer if frames != total else {}, catalogue)
+        offline = _offline(module, step, arrays, longer if frames != total else {}, catalogue)
         if offline is None:
             continue
-        for name, made in run_stream(step, run, arrays).items():
+        for name, made in run_stream(step, start(), arrays, states).items():
             axis = step.outputs[name].axis
             expected = offline[name].take(range(made.shape[axis]), axis)
             worst = _difference(made, expected)
@@ -158,7 +185,11 @@ def _random(rng: np.random.Generator, shape: Sequence[int], node: object) -> np.
 
 
 def _offline(
-    module: TracedModule, arrays: Arrays, shapes: Mapping[str, Sequence[int]], catalogue: Mapping[str, Op]
+    module: TracedModule,
+    step: StepModel,
+    arrays: Arrays,
+    shapes: Mapping[str, Sequence[int]],
+    catalogue: Mapping[str, Op],
 ) -> Arrays | None:
     """Returns the outputs of the whole model; None where it cannot be computed at other lengths."""
     example = module.example
@@ -173,7 +204,9 @@ def _offline(
     if normalized.unsupported:  # sizes that do not fit each other
         return None
     names = written_outputs(normal_form(module, catalogue))
-    if not shapes and example is not None and example.outputs is not None:
+    if step.limited:
+        limit_context(fused_form(normalized.graph, catalogue), step.limited, catalogue)
+    elif not shapes and example is not None and example.outputs is not None:
         return dict(zip(names, example.outputs, strict=True))
     made = run_module(as_module(normalized.graph, module, catalogue), list(arrays.values()))
     return dict(zip(names, [each for each in leaves(made) if isinstance(each, np.ndarray)], strict=True))

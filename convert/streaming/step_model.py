@@ -14,6 +14,9 @@ from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, Node, Ten
 from tmconvert.ir.symbolic.dims import Size, dim, example, substituted, symbols_of
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import map_leaves
+from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
+from tmconvert.passes.fuse_attention import FuseAttention
+from tmconvert.passes.rewriting import emitter_before
 from tmconvert.streaming import attention, recurrent, rules, windows
 from tmconvert.streaming.builder import END, ChunkMisfit, StepBuilder
 from tmconvert.streaming.timed import Length, Timed
@@ -40,7 +43,7 @@ class StepModel(NamedTuple):
     ``chunk`` is the number of frames of the first input over time, symbolic where it is open; ``frames``
     those of each input over time, which are along ``axes``. ``states`` are inputs, ``NAME_next`` the outputs
     with their next values; ``has_end`` states that the input ``end`` takes the number of frames of the whole
-    stream.
+    stream. ``limited`` has the contexts of attentions that the user limits, by the names of their results.
     """
 
     module: TracedModule
@@ -50,6 +53,7 @@ class StepModel(NamedTuple):
     outputs: Mapping[str, StreamOutput]
     states: Mapping[str, TensorNode]
     has_end: bool
+    limited: Mapping[str, int]
 
     @property
     def is_open(self) -> bool:
@@ -70,18 +74,19 @@ def step_model(
     axes: Mapping[str, int] | None,
     chunk: int | Literal["open"] | None,
     catalogue: Mapping[str, Op],
+    context: int | None = None,
 ) -> StepModel:
     """Returns the step model for chunks of ``chunk`` frames, by default the fewest that strides allow; for
-    any multiple of these where it is "open".
+    any multiple of these where it is "open". ``context`` limits attention to that many frames before each.
 
     Raises UnsupportedError TM2025 at a call that no step can compute, UsageError TM6002 for a chunk that the
     strides do not divide, TM6014 for axes that the inputs do not have.
     """
-    graph = normal_form(module, catalogue)
+    graph = fused_form(normal_form(module, catalogue), catalogue)
     axes = _axes(module, graph, axes)
     least = 1
     while True:
-        tried = _Steps(module, graph, axes, least, least, catalogue)
+        tried = _Steps(module, graph, axes, least, least, catalogue, context)
         try:
             made = tried.build()
         except ChunkMisfit as misfit:
@@ -94,7 +99,7 @@ def step_model(
         return made
     if chunk == "open":
         size = least * dim("chunk" if least == 1 else "chunks", OPEN_EXAMPLE, lowest=1)
-        return _Steps(module, graph, axes, size, least, catalogue).build()
+        return _Steps(module, graph, axes, size, least, catalogue, context).build()
     if chunk > LONGEST:
         raise UsageError("TM6002", f"a chunk of {chunk} frames is longer than {LONGEST}")
     if chunk % least:
@@ -104,7 +109,21 @@ def step_model(
             f"the strides of the model do not divide a chunk of {chunk} frames",
             notes=[("help", f"use a multiple of {least}, such as {lower}")],
         )
-    return _Steps(module, graph, axes, chunk, least, catalogue).build()
+    return _Steps(module, graph, axes, chunk, least, catalogue, context).build()
+
+
+def fused_form(graph: InternalGraph, catalogue: Mapping[str, Op]) -> InternalGraph:
+    """Returns the graph with attention as one op."""
+    for call in list(graph):
+        if isinstance(call, CallFunction) and call.function == "aten::bmm":
+            product = emitter_before(call, catalogue, "stream").call("aten::matmul", *call.args)
+            graph.substitute(call.output, product)
+    EliminateDeadCode().run(graph)
+    fusion = FuseAttention(catalogue)
+    fusion.takes_plain_masks = True
+    fusion.run(graph)
+    EliminateDeadCode().run(graph)
+    return graph
 
 
 def _axes(module: TracedModule, graph: InternalGraph, given: Mapping[str, int] | None) -> dict[str, int]:
@@ -143,10 +162,11 @@ class _Steps:
         chunk: Size,
         least: int,
         catalogue: Mapping[str, Op],
+        context: int | None,
     ) -> None:
         self.module, self.graph, self.axes, self.chunk = module, graph, axes, chunk
         self.catalogue = catalogue
-        self.b = StepBuilder(graph.name, catalogue, chunk, least)
+        self.b = StepBuilder(graph.name, catalogue, chunk, least, context)
         self.values: dict[Any, Any] = {None: None}
         self.taken: set[TensorNode] = set()
         nodes = {_name(node): node for node in graph.inputs if isinstance(node, TensorNode)}
@@ -255,7 +275,8 @@ class _Steps:
         made = as_module(graph, self.module, self.catalogue)
         made.example = Example(self._example(), None)
         states = {name: state for name, (state, _) in zip(names, b.states, strict=True)}
-        return StepModel(made, self.chunk, self.axes, frames, outputs, states, b.end is not None)
+        limited = {name: b.context for name in b.limited if b.context is not None}
+        return StepModel(made, self.chunk, self.axes, frames, outputs, states, b.end is not None, limited)
 
     def _output(self, node: TensorNode, name: str) -> TensorNode:
         """Returns a node of its own for an output, with its name."""

@@ -20,7 +20,8 @@ class StreamReport:
     ``outputs`` have axis, frames and delay: frame i of step t is frame ``t * frames + i - delay`` of the
     offline output. ``states`` are inputs, zeros at first, by name with their shapes; ``NAME_next`` are the
     outputs with their next values. ``needs_end`` states that the input ``end`` takes the number of frames of
-    the stream, 0 until it is known. ``max_error`` is the largest error of the joined outputs, relative to the
+    the stream, 0 until it is known; ``has_variables`` that states are variables of the file, which a new
+    interpreter has at zero. ``max_error`` is the largest error of the joined outputs, relative to the
     largest value, over streams of ``lengths`` frames.
 
     >>> print(tmconvert.stream("net.tm", "step.onnx"))  # doctest: +SKIP
@@ -33,12 +34,19 @@ class StreamReport:
     outputs: dict[str, tuple[int, int, int]]
     states: dict[str, tuple[int, ...]]
     needs_end: bool
+    has_variables: bool
     max_error: float
     lengths: tuple[int, ...]
 
     @classmethod
     def of(
-        cls, paths: tuple[Path, ...], step: StepModel, max_error: float, lengths: list[int]
+        cls,
+        paths: tuple[Path, ...],
+        step: StepModel,
+        max_error: float,
+        lengths: list[int],
+        *,
+        has_variables: bool = False,
     ) -> StreamReport:
         """Describes a step model that was written to ``paths``."""
         return cls(
@@ -52,6 +60,7 @@ class StreamReport:
             },
             {name: tuple(node.type.shape) for name, node in step.states.items()},
             step.has_end,
+            has_variables,
             max_error,
             tuple(lengths),
         )
@@ -76,7 +85,8 @@ class StreamReport:
             late = f"{delay} frames late" if delay else "without delay"
             yield f"  output {name}: {times}{frames} frames along axis {axis}, {late}"
         for name, shape in self.states.items():
-            yield f"  state {name} -> {name}_next: {list(shape)}, zeros at first"
+            what = f"variable {name}" if self.has_variables else f"state {name} -> {name}_next"
+            yield f"  {what}: {list(shape)}, zeros at first"
         streams = " and ".join(map(str, self.lengths))
         yield f"  equal to the offline model over {streams} frames: the error is {self.max_error:.2g}"
 
@@ -95,6 +105,7 @@ class StreamReport:
             },
             "states": {name: list(shape) for name, shape in self.states.items()},
             "needs_end": self.needs_end,
+            "has_variables": self.has_variables,
             "max_error": self.max_error,
             "lengths": list(self.lengths),
         }

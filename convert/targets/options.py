@@ -112,9 +112,10 @@ class TargetOptions(NamedTuple):
 
     @property
     def is_plain_float(self) -> bool:
-        """Whether the file has the weights of the source as they are, in a type that runtimes run."""
+        """Whether the file has inputs, outputs and weights of the source, in types that runtimes run."""
         has_weights = self.integers is None and self.weights is None and not self.bakes_weights
-        return has_weights and self.float_type != "bfloat16" and not self.float_io
+        has_edges = not self.float_io and "state_as" not in self.own
+        return has_weights and self.float_type != "bfloat16" and has_edges
 
     @property
     def keeps_qparams(self) -> bool:

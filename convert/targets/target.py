@@ -311,6 +311,12 @@ class Target(ABC):
         """Whether the runtime's kernels may accumulate products of integers incorrectly on this processor."""
         return False
 
+    def steps(self, path: Path) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
+        """Loads the file at ``path`` in its runtime, and returns a function that runs it on inputs by name.
+        What the file keeps from run to run stays. It works in this process, which a runtime may end.
+        """
+        raise self._unreadable("run with variables", path)
+
     def prepared_run(self, path: Path, threads: int, inputs: NamedArrays) -> Callable[[], object]:
         """Loads the file at ``path`` in its runtime, with the runtime's default options, and returns a
         function that runs it on ``inputs``, which are in the order, and of the types, of the file. It works

@@ -70,26 +70,33 @@ def test_chunks_of_any_size_take_turns(name: str, suffix: str, tmp_path: Path) -
     make, shapes, time, chunks, _ = NETS[name]
     torch.manual_seed(0)
     model = traced(make(), *shapes)
-    first, *others = [node.name for node in model.graph.inputs[1:]]
-    time = [each.replace("input0", first) for each in time]
-    random, least = np.random.default_rng(0), chunks[0]
-    sizes = random.choice(np.arange(least, 17, least), 3) if least < 16 else np.asarray([16])
-    runners, reports = {}, {}
-    for size in {*sizes.tolist()}:
-        path = tmp_path / f"step{size}.{suffix}"
-        reports[size] = tmconvert.stream(model, path, time=time, chunk=size)
-        runners[size] = FileRunner(path)
-    report = reports[sizes[0]]
-    assert all(each.states == report.states for each in reports.values())
-    arrays = dict(zip([first, *others], model.example.inputs, strict=True))
+    names = [node.name for node in model.graph.inputs[1:]]
+    time = [each.replace("input0", names[0]) for each in time]
+    least = chunks[0]
+    sizes = np.random.default_rng(0).choice(np.arange(least, 17, least), 3) if least < 16 else [16]
+    reports = {
+        int(size): tmconvert.stream(model, tmp_path / f"step{size}.{suffix}", time=time, chunk=int(size))
+        for size in {*sizes}
+    }
+    assert len({str(each.states) for each in reports.values()}) == 1
+    made = joined(reports, dict(zip(names, model.example.inputs, strict=True)))
+    for array, expected in zip(made.values(), model.example.outputs, strict=True):
+        assert_near(array, expected)
+
+
+def joined(reports: dict[int, Any], arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Returns the outputs of a stream whose chunks are steps of different files."""
+    random, least, report = np.random.default_rng(1), min(reports), next(iter(reports.values()))
+    runners = {size: FileRunner(each.paths[0]) for size, each in reports.items()}
+    first = next(iter(report.inputs))
     total = arrays[first].shape[report.inputs[first][0]]
     state = {
         name: np.zeros(shape, np.int32 if name == "position" else np.float32)
         for name, shape in report.states.items()
     }
     parts: dict[str, list[np.ndarray]] = {name: [] for name in report.outputs}
-    done, wanted = 0, total + 40 * least
-    while done < wanted:
+    done = 0
+    while done < total + 40 * least:
         size = int(random.choice([*runners]))
         fed = dict(arrays)
         for name, (axis, frames) in reports[size].inputs.items():
@@ -103,11 +110,72 @@ def test_chunks_of_any_size_take_turns(name: str, suffix: str, tmp_path: Path) -
         state = {name: made[f"{name}_next"] for name in state}
         for name, found in parts.items():
             found.append(_in_layout(made[name], runners[size], name))
-    expected = dict(zip(report.outputs, model.example.outputs, strict=True))
+    found = {}
     for name, (axis, _, delay) in report.outputs.items():
-        array = expected[name]
-        joined = np.concatenate(parts[name], axis).take(range(delay, delay + array.shape[axis]), axis)
-        assert np.abs(joined - array).max() <= 1e-5 * max(np.abs(array).max(), 1e-3)
+        whole = np.concatenate(parts[name], axis)
+        found[name] = whole.take(range(delay, whole.shape[axis]), axis)
+    return found
+
+
+def assert_near(array: np.ndarray, expected: np.ndarray) -> None:
+    """The first frames of ``array`` are those that are expected."""
+    common = tuple(slice(min(pair)) for pair in zip(array.shape, expected.shape, strict=True))
+    assert common == tuple(map(slice, expected.shape))
+    assert np.abs(array[common] - expected).max() <= 1e-5 * max(np.abs(expected).max(), 1e-3)
+
+
+@pytest.mark.parametrize("name", ["tcn", "conformer", "gru", "crn", "unet"])
+@pytest.mark.parametrize("chunk", [None, "open"])
+def test_states_may_be_variables(name: str, chunk: Any, tmp_path: Path) -> None:
+    """A new interpreter starts a stream; three of them are compared with the model."""
+    make, shapes, time, _, delay = NETS[name]
+    torch.manual_seed(0)
+    model = traced(make(), *shapes)
+    time = [each.replace("input0", model.graph.inputs[1].name) for each in time]
+    path = tmp_path / "step.tflite"
+    report = tmconvert.stream(model, path, time=time, chunk=chunk, state_as="variables")
+    assert report.has_variables and report.max_error < 1e-5
+    assert {each.name for each in FileRunner(path).inputs} <= {*report.inputs, "end"}
+    assert next(iter(report.outputs.values()))[2] == delay
+    with pytest.raises(TmconvertError, match="only TFLite files have variables"):
+        tmconvert.stream(model, tmp_path / "step.onnx", time=time, state_as="variables")
+
+
+class Encoder(nn.Module):
+    """Attention as a transformer encoder, as ``MultiheadAttention`` and in products, without a bound."""
+
+    def __init__(self, mask: torch.Tensor | None) -> None:
+        super().__init__()
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, batch_first=True, dropout=0.0)
+        self.attention, self.qkv = nn.MultiheadAttention(8, 2, batch_first=True), nn.Linear(8, 24)
+        self.mask = mask
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = self.layer(x, src_mask=self.mask)
+        x = x + self.attention(x, x, x, attn_mask=self.mask)[0]
+        q, k, v = (each.unflatten(-1, (2, 4)).transpose(1, 2) for each in self.qkv(x).chunk(3, -1))
+        scores = q @ k.transpose(-1, -2) / 2
+        scores = scores if self.mask is None else scores + self.mask
+        return x + (scores.softmax(-1) @ v).transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "tflite"])
+def test_attention_is_limited_to_a_context(suffix: str, tmp_path: Path) -> None:
+    """The steps of a model without a bound are those of PyTorch with a mask."""
+    distance = torch.arange(24)[:, None] - torch.arange(24)
+    torch.manual_seed(0)
+    free = Encoder(None)
+    bounded = Encoder(torch.zeros(24, 24).masked_fill((distance < 0) | (distance > 4), float("-inf")))
+    bounded.load_state_dict(free.state_dict())
+    model = traced(free, (1, 24, 8))
+    path = tmp_path / f"step.{suffix}"
+    with pytest.raises(TmconvertError, match="--context N"):
+        tmconvert.stream(model, path, time={"x": 1})
+    report = tmconvert.stream(model, path, time={"x": 1}, chunk=3, context=4)
+    (made,) = joined({3: report}, {"x": model.example.inputs[0]}).values()
+    expected = bounded.eval()(torch.from_numpy(model.example.inputs[0])).detach().numpy()
+    assert report.delay == 0
+    assert_near(made, expected)
 
 
 def _in_layout(array: np.ndarray, runner: FileRunner, name: str) -> np.ndarray:

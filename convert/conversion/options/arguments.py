@@ -290,8 +290,13 @@ KINDS: Mapping[str, Kind] = {
     ),
     "chunk": Kind(
         "a positive int, or 'open'",
-        lambda value: value in (None, "open") or (_is_integer(value) and value > 0),
+        lambda value: (
+            value is None or (_is_text(value) and value == "open") or (_is_integer(value) and value > 0)
+        ),
         "TM6002",
+    ),
+    "context": Kind(
+        "an int from 0 on", lambda value: value is None or (_is_integer(value) and value >= 0), "TM6002"
     ),
     "threads": Kind("a positive int", lambda value: _is_integer(value) and value > 0, "TM6002"),
     "time_limit": Kind("a positive number", _is_positive, "TM6002"),

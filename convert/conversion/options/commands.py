@@ -236,6 +236,21 @@ _STREAM = (
         metavar="N|open",
     ),
     Option(
+        "context",
+        "input",
+        "Number of frames before each frame to which attention is limited.",
+        "integer",
+        default_text="as its mask states",
+        metavar="N",
+    ),
+    Option(
+        "state_as",
+        "output",
+        "Keep states as variables of a TFLite file.",
+        default_text="inputs and outputs",
+        choices=("variables",),
+    ),
+    Option(
         "output",
         "output",
         "The step file: .onnx, .tflite or .tm.",

@@ -405,6 +405,13 @@ class TfliteOptions(IntegerOptions, total=False):
         ),
     ]
     keep_int64: Annotated[bool, output_option("Keep int64 tensors instead of int32.")]
+    state_as: Annotated[
+        Literal["variables"] | None,
+        output_option(
+            "Keep states, which are inputs with outputs NAME_next, as variables of the file.",
+            default_text="inputs and outputs",
+        ),
+    ]
     quantized: Annotated[bool, quantization_option("Write an integer model.", is_common=True)]
     activations: Annotated[
         Literal["int8", "int16"] | None,

@@ -51,7 +51,7 @@ class LiteRtRuntime(IsolatedRuntime):
             runner = _runner(interpreter, list(inputs), list(outputs))
             if runner is not None:
                 return _signature_results(runner, inputs, outputs)
-            input_at, output_at = _tflite_positions(interpreter, list(inputs), list(outputs))
+            input_at, output_at = tflite_positions(interpreter, list(inputs), list(outputs))
             check_edges(inputs, outputs, dict.fromkeys(input_at), list(output_at))
             allocate(interpreter, {input_at[name]: array.shape for name, array in inputs.items()})
             taken = {each["index"]: np.dtype(each["dtype"]) for each in interpreter.get_input_details()}
@@ -122,7 +122,7 @@ def _signature_results(runner: Any, inputs: NamedArrays, outputs: Sequence[str])
     return [np.array(made[name]) for name in outputs]
 
 
-def _tflite_positions(
+def tflite_positions(
     interpreter: Any, inputs: list[str], outputs: list[str]
 ) -> tuple[dict[str, int], dict[str, int]]:
     """Returns tensor indices by the names of the signature; without one, by position."""

@@ -114,6 +114,7 @@ class TfliteTarget(Target):
             weights=given["weights"],
             weight_scales=given["weight_scales"] or "max",
             float_type=given["float_type"],
+            own={"state_as": "variables"} if given["state_as"] == "variables" else {},
         )
         if options.weights is None:
             return options
@@ -167,6 +168,13 @@ class TfliteTarget(Target):
         return [*records.values(), *narrowed]
 
     def encode(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
+        if options.own.get("state_as") != "variables":
+            return self._encoded(graphs, options)
+        from tmconvert.targets.tflite.state_variables import StateVariables
+
+        return StateVariables(self._encoded(graphs, options), graphs.module)
+
+    def _encoded(self, graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
         is_half = options.float_type != "source" and _has_half_weights(graphs.source)
         if options.integers is None and options.weights is None and not is_half:
             return super().encode(graphs, options)
@@ -225,6 +233,11 @@ class TfliteTarget(Target):
         from tmconvert.targets.tflite.runtime import LiteRtRuntime
 
         return LiteRtRuntime()
+
+    def steps(self, path: Path) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
+        from tmconvert.targets.tflite.state_variables import steps
+
+        return steps(path)
 
     def prepared_run(self, path: Path, threads: int, inputs: NamedArrays) -> Callable[[], object]:
         from tmconvert.targets.tflite.prepared_run import prepared_tflite

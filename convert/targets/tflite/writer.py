@@ -34,8 +34,10 @@ from tmconvert.targets.tflite.operators import SPECS, spec
 from tmconvert.targets.tflite.runtimes import minimum_runtime
 from tmconvert.targets.tflite.versions import model_versions
 
+RESOURCE = np.dtype(object)  # the type of handles of variables
+
 _FILE_IDENTIFIER = b"TFL3"
-_TYPES = TENSOR_TYPES | {name: OTHER_TYPES[name] for name in NARROW_BITS}
+_TYPES = TENSOR_TYPES | {name: OTHER_TYPES[name] for name in NARROW_BITS} | {RESOURCE.name: 13}
 _SCHEMA_VERSION = 3
 _SIGNATURE = "serving_default"
 _RUNTIME_FIELD_BYTES = 16
@@ -355,6 +357,9 @@ def _options(
         value = operator.attributes[name]
         if field.kind == "int32s":
             fields.append((field.slot, "offset", skeleton.int32s(_int32s(operator, name, value))))
+            continue
+        if field.kind == "text":
+            fields.append((field.slot, "offset", skeleton.string(str(value))))
             continue
         if field.kind == "float32s":
             fields.append((field.slot, "offset", skeleton.float32s(_float32s(operator, name, value))))

@@ -12,6 +12,7 @@ from tmconvert.targets.tflite.operators import (
     recurrent,
     reductions,
     shapes,
+    variables,
 )
 from tmconvert.targets.tflite.operators.record import OperatorSpec
 
@@ -25,6 +26,7 @@ _FAMILIES = (
     recurrent,
     reductions,
     shapes,
+    variables,
 )
 SPECS: dict[str, OperatorSpec] = {each.name: each for family in _FAMILIES for each in family.SPECS}
 _CUSTOM = OperatorSpec("CUSTOM")
