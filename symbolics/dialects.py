@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-DIALECTS = ("bvlc", "opencv", "nnie", "ascend", "mnn")
+DIALECTS = ("bvlc", "opencv", "nnie", "ascend", "mnn", "snpe", "trt", "ncnn")

@@ -24,7 +24,7 @@ WITHOUT_MEANING = {
     ),
 }
 _DEFAULTS = {"graph_name": "graph"}
-_DIALECTS = {"caffe": None, "nnie": "nnie"}
+_DIALECTS = {"caffe": None, "nnie": "nnie", "snpe": "snpe", "trt": "trt"}
 
 
 def tracedmodule_to_onnx(
@@ -87,7 +87,8 @@ def tracedmodule_to_caffe(
         caffemodel: The file of the weights.
         outspec: Names of tensors at which the file ends.
         use_empty_blobs: Has no meaning, which a warning states.
-        convert_backend: "caffe" or "nnie", or mgeconvert's ``BackEnd`` of this name.
+        convert_backend: "caffe", "nnie", "snpe" or "trt", or mgeconvert's ``BackEnd`` of this name, which
+            choose the dialect.
         **others: Keywords of ``tracedmodule_to_onnx``, and those of mgeconvert for Caffe.
 
     Raises:
@@ -99,7 +100,8 @@ def tracedmodule_to_caffe(
     """
     backend = str(getattr(convert_backend, "name", convert_backend)).lower()
     if backend not in _DIALECTS:
-        raise UsageError("TM6002", f"convert_backend is {backend!r}", notes=[("help", "use caffe or nnie")])
+        known = [("help", f"use {', '.join(_DIALECTS)}")]
+        raise UsageError("TM6002", f"convert_backend is {backend!r}", notes=known)
     others |= {"outspec": outspec, "use_empty_blobs": use_empty_blobs}
     _convert("caffe", traced_module, [prototxt, caffemodel], {"dialect": _DIALECTS[backend]}, others)
 

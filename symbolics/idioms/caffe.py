@@ -135,6 +135,8 @@ def mapped_along(g: Any, x: Value, axis: int, matrix: np.ndarray) -> Value:
     batch, groups = leading(x.shape, axis)
     inner = math.prod(x.shape[axis + 1 :])
     if groups > 1 and (groups * matrix.size > MOST_COPIED or not g.allows("Convolution", "group", groups)):
+        if axis > 1 and not g.allows("Convolution", "batch axis", batch):
+            return _mapped_channels(g, x, axis, matrix)
         batch, groups = batch * groups, 1
     kernel = np.tile(np.asarray(matrix, np.float32), (groups, 1))
     made = g.op(
@@ -149,6 +151,40 @@ def mapped_along(g: Any, x: Value, axis: int, matrix: np.ndarray) -> Value:
         shape=(batch, groups * outputs, 1, inner),
     )
     return reshaped(g, made, (*x.shape[:axis], outputs, *x.shape[axis + 1 :]))
+
+
+def _mapped_channels(g: Any, x: Value, axis: int, matrix: np.ndarray, bias: Value | None = None) -> Value:
+    """Multiplies ``matrix`` along ``axis``: a Permute makes it the channels of a 1x1 convolution."""
+    batch, outer = leading(x.shape, axis)
+    (outputs, extent), inner = matrix.shape, math.prod(x.shape[axis + 1 :])
+    x, shape = reshaped(g, x, (batch, outer, extent, inner)), (*x.shape[:axis], outputs, *x.shape[axis + 1 :])
+    x = g.op("Permute", x, order=[0, 2, 1, 3], shape=(batch, extent, outer, inner))
+    x = g.op(
+        "Convolution",
+        x,
+        g.const(np.asarray(matrix, np.float32)[:, :, None, None]),
+        bias,
+        num_output=outputs,
+        bias_term=bias is not None,
+        kernel_h=1,
+        kernel_w=1,
+        shape=(batch, outputs, outer, inner),
+    )
+    x = g.op("Permute", x, order=[0, 2, 1, 3], shape=(batch, outer, outputs, inner))
+    return reshaped(g, x, shape)
+
+
+def product_along_last(g: Any, x: Value, weight: Value, bias: Value | None = None) -> Value:
+    """x @ weight^T + bias, by an InnerProduct, or by a 1x1 convolution where that takes no such axis."""
+    axis, outputs = len(x.shape) - 1, weight.shape[0]
+    shape = (*x.shape[:-1], outputs)
+    if axis > 1 and not g.allows("InnerProduct", "axis", axis):
+        return _mapped_channels(g, x, axis, np.asarray(weight.data), bias)
+    if axis > 2 and not g.allows("InnerProduct", "axis of images", axis):
+        rows = reshaped(g, x, (x.shape[0], math.prod(x.shape[1:-1]), x.shape[-1]))
+        return reshaped(g, product_along_last(g, rows, weight, bias), shape)
+    sizes = {"num_output": outputs, "bias_term": bias is not None}
+    return g.op("InnerProduct", x, weight, bias, **sizes, axis=axis, shape=shape)
 
 
 def spread(g: Any, x: Value, shape: Sequence[int]) -> Value:
@@ -168,17 +204,44 @@ def expanded(g: Any, x: Value, like: Value) -> Value:
     return multiplied(g, ones, x)
 
 
-def cut(g: Builder, x: Value, axis: int, points: Sequence[int]) -> list[Value]:
+def cut(g: Any, x: Value, axis: int, points: Sequence[int]) -> list[Value]:
     """Splits ``x`` along ``axis`` at ``points``."""
     bounds = [0, *points, x.shape[axis]]
+    if not g.has("Slice"):
+        return [_selected(g, x, axis, start, end) for start, end in pairwise(bounds)]
     shapes = [(*x.shape[:axis], end - start, *x.shape[axis + 1 :]) for start, end in pairwise(bounds)]
     return g.op("Slice", x, axis=axis, slice_point=list(points), shapes=shapes)
 
 
-def sliced(g: Builder, x: Value, axis: int, start: int, end: int) -> Value:
+def sliced(g: Any, x: Value, axis: int, start: int, end: int) -> Value:
     """Slices ``x`` from ``start`` to ``end`` along ``axis``; tops with the rest stay unused."""
     points = [point for point in (start, end) if 0 < point < x.shape[axis]]
+    if points and not g.has("Slice"):
+        return _selected(g, x, axis, start, end)
     return cut(g, x, axis, points)[1 if start > 0 else 0] if points else x
+
+
+def _selected(g: Any, x: Value, axis: int, start: int, end: int) -> Value:
+    """Slices by a depthwise convolution: its only window that is not zero begins at ``start``.
+
+    What it leaves out must be finite, since it is multiplied by zero.
+    """
+    batch, outer = leading(x.shape, axis)
+    extent, count, inner = x.shape[axis], end - start, math.prod(x.shape[axis + 1 :])
+    kernel = np.zeros((outer, 1, extent - count + 1, 1), np.float32)
+    kernel[:, :, start] = 1
+    made = g.op(
+        "Convolution",
+        reshaped(g, x, (batch, outer, extent, inner)),
+        g.const(kernel),
+        num_output=outer,
+        bias_term=False,
+        kernel_h=extent - count + 1,
+        kernel_w=1,
+        group=outer if outer > 1 else None,
+        shape=(batch, outer, count, inner),
+    )
+    return reshaped(g, made, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
 
 
 def pooled(
@@ -191,12 +254,14 @@ def pooled(
     the end. No window depends on how many follow, so those too many are cut off; dialects with
     ceil_mode do not make them.
     """
-    if not any(padding) and list(kernel) == list(x.shape[2:]):
+    is_global = not any(padding) and list(kernel) == list(x.shape[2:])
+    if is_global and g.has("Pooling", "global_pooling"):
         return g.op("Pooling", x, pool=method, global_pooling=True, shape=(*x.shape[:2], 1, 1))
     floors = [(x.shape[2 + i] + 2 * padding[i] - kernel[i]) // stride[i] + 1 for i in (0, 1)]
     modes: dict[str, Any] = {}
-    if floors == list(outputs) and g.has("Pooling", "ceil_mode"):
-        modes["ceil_mode"] = False
+    for mode, value in (("ceil_mode", False), ("torch_pooling", True)):
+        if floors == list(outputs) and g.has("Pooling", mode):
+            modes[mode] = value
     made = list(outputs)
     for i in () if modes else (0, 1):
         extent = x.shape[2 + i]
@@ -255,14 +320,34 @@ def deconvolved(
     )
 
 
+def averaged(g: Any, x: Value, kernel: Sequence[int], stride: Sequence[int], padding: Sequence[int]) -> Value:
+    """Averages the windows of ``x`` [N, C, H, W] and of its zero padding, by a depthwise convolution."""
+    channels = x.shape[1]
+    outputs = [(x.shape[2 + i] + 2 * padding[i] - kernel[i]) // stride[i] + 1 for i in (0, 1)]
+    return g.op(
+        "Convolution",
+        x,
+        g.const(np.full((channels, 1, *kernel), 1 / math.prod(kernel), np.float32)),
+        num_output=channels,
+        bias_term=False,
+        kernel_h=kernel[0],
+        kernel_w=kernel[1],
+        stride_h=stride[0],
+        stride_w=stride[1],
+        pad_h=padding[0],
+        pad_w=padding[1],
+        group=channels,
+        shape=(*x.shape[:2], *outputs),
+    )
+
+
 def mapped(g: Any, x: Value, rows: np.ndarray, columns: np.ndarray) -> Value:
     """Returns rows @ image @ columns^T for each image of ``x`` [N, C, H, W].
 
     An InnerProduct takes the last axis.
     """
-    batch, channels, height, width = x.shape
+    height, width = x.shape[2:]
     outputs_h, outputs_w = len(rows), len(columns)
     if width != outputs_w:
-        sizes: Any = {"num_output": outputs_w, "shape": (batch, channels, height, outputs_w)}
-        x = g.op("InnerProduct", x, g.const(columns), bias_term=False, axis=3, **sizes)
+        x = product_along_last(g, x, g.const(columns))
     return x if height == outputs_h else mapped_along(g, x, 2, rows)

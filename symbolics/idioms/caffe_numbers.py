@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 # 1.5 * 2^23: a sum with it has no place for a fraction, and rounds as float32 does, halves to even
 _WHOLE = 12582912.0
-# chips that count in integers or float16, where that sum means nothing
-_NARROW = ("nnie", "ascend")
+# devices that may count in integers or float16, where that sum means nothing
+_NARROW = ("nnie", "ascend", "snpe", "trt")
 MOST_PRODUCTS = 1 << 25
 MOST_SLICES = 16
 MOST_BITS = 22  # of integers that ``rounded`` leaves as they are
@@ -35,9 +35,9 @@ def step(g: Builder, x: Value) -> Value:
     return above(g, x, 0.0)
 
 
-def above(g: Builder, x: Value, bound: float) -> Value:
-    """1 where ``x`` > ``bound``, else 0, also for NaN, except in OpenCV, where NaN stays NaN."""
-    if DIALECTS[int(g.graph.version)] != "opencv":
+def above(g: Any, x: Value, bound: float) -> Value:
+    """1 where ``x`` > ``bound``, else 0, also for NaN, except without a Threshold, where NaN stays NaN."""
+    if g.has("Threshold"):
         return g.op("Threshold", x, threshold=bound)
     # no Threshold: what is above 0, as large as can be, has a tangent near 1, and that made larger one of 1
     size = g.op("ReLU", g.op("Power", x, shift=-bound) if bound else x)

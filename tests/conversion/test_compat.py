@@ -138,6 +138,13 @@ def test_simplifiers(tool: str, proto: onnx.ModelProto, tmp_path: Path) -> None:
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("backend", ["nnie", "snpe", "trt"])
+def test_mgeconvert_backends_are_dialects(backend: str, tmp_path: Path) -> None:
+    model, made = str(SAMPLES / "digits.tm"), str(tmp_path / "out")
+    mgeconvert.tracedmodule_to_caffe(model, f"{made}.prototxt", f"{made}.caffemodel", convert_backend=backend)
+    assert f'"caffe": "{backend}"' in Path(f"{made}.prototxt").read_text().splitlines()[0]
+
+
 def test_mgeconvert(tmp_path: Path) -> None:
     model, made = str(SAMPLES / "digits_qat.tm"), str(tmp_path / "out")
     mgeconvert.tracedmodule_to_onnx(

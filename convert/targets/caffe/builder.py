@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.target_graph import Operator, Value
+from tmconvert.targets.caffe.alternatives import alternative
 from tmconvert.targets.caffe.inexact_integers import inexact_parameter, refusal
 
 if TYPE_CHECKING:
@@ -20,9 +21,13 @@ class CaffeBuilder(Builder):
         from tmconvert.formats.caffe.layers import BVLC
 
         dialect = self._dialect()
+        other = alternative(self, dialect, type, inputs, options)
+        if other is not None:
+            return other
         if type in BVLC and type not in dialect.layers:
             self.refuse(f"{dialect.title} has no {type} layer", "convert to another dialect, such as bvlc")
-        if type == "Power" and options.get("power", 1.0) == 1.0 and self._is_power(inputs[0]):
+        is_linear = type == "Power" and options.get("power", 1.0) == 1.0
+        if is_linear and dialect.has("Split") and self._is_power(inputs[0]):
             # OpenCV 4.14 fuses 3 (x ^ 2) to (3 x) ^ 2; a Split in between keeps them apart
             inputs = (super().op("Split", inputs[0]), *inputs[1:])
         return super().op(type, *inputs, **options)
@@ -101,7 +106,7 @@ class CaffeBuilder(Builder):
                 rest = [value for value in operator.outputs if id(value) not in done]
                 unread += rest
                 place = position if rest else place
-        if not unread:
+        if not unread or not self.has("Silence"):
             return ""
         if place == len(graph.operators) > 0:
             graph.outputs[-1] = self._copied(graph.outputs[-1])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from tmconvert.formats.caffe.layers import convolution, pooling
@@ -10,14 +10,6 @@ from tmconvert.formats.caffe.layers.layer import Shape
 from tmconvert.formats.caffe.net import NetLayer
 
 Numbers = Iterable[float]
-_OLD_AXES = {"Concat": ("concat_dim",), "Slice": ("slice_dim",)}
-_UNREAD_BY_MNN = {
-    **_OLD_AXES,
-    "Flatten": ("end_axis",),
-    "Interp": ("zoom_factor", "shrink_factor"),
-    "Reduction": ("coeff",),
-    "Reshape": ("axis", "num_axes"),
-}
 Quantity = Callable[[NetLayer, list[Shape], list[Shape]], Numbers]
 
 
@@ -83,6 +75,33 @@ def _unequal_numbers(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -
     return [max(numbers) - min(numbers) for numbers in fields if numbers]
 
 
+def _half_pairs(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    """How many of the numbers of a window are set for one axis alone, as kernel_h without kernel_w."""
+    is_set = layer.parameters.HasField
+    return [sum(is_set(f"{name}_h") != is_set(f"{name}_w") for name in ("kernel", "stride", "pad"))]
+
+
+def _padded_averages(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    pool = pooling.pool_of(layer.parameters, bottoms[0])
+    return pool.pad if pool.method == pooling.AVE else []
+
+
+def _axis_of_images(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    """The axis of a layer, unless it is the last one of three."""
+    rank = len(bottoms[0])
+    axis = layer.parameters.axis % rank
+    return [] if axis == rank - 1 == 2 else [axis]
+
+
+def _first_size(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    parameters = layer.parameters
+    return list(parameters.shape.dim[:1]) if parameters.axis == 0 else []
+
+
+def _missing_bounds(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
+    return [2 - layer.parameters.HasField("min") - layer.parameters.HasField("max")]
+
+
 def _omitted_windows(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Numbers:
     """Windows of a padded Pooling that would begin after the image and its padding."""
     pool = pooling.pool_of(layer.parameters, bottoms[0])
@@ -99,14 +118,11 @@ def _rounds_down(layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> Nu
     return [layer.parameters.round_mode]
 
 
-def _set_fields(names: Mapping[str, Sequence[str]]) -> Quantity:
-    """How many of these fields, by the type of the layer, are set."""
-    return lambda layer, bottoms, tops: [sum(map(layer.parameters.HasField, names[layer.type]))]
-
-
 QUANTITIES: dict[str, Quantity] = {
     "affine": _affine,
     "axis": lambda layer, bottoms, tops: [layer.parameters.axis],
+    "axes that vanish": lambda layer, bottoms, tops: [len(bottoms[0]) - len(tops[0])],
+    "axis of images": _axis_of_images,
     "base": lambda layer, bottoms, tops: [layer.parameters.base],
     "batch axis": lambda layer, bottoms, tops: (
         [abs(top[0] - bottoms[0][0]) for top in tops if top and bottoms[0]] if bottoms else []
@@ -123,25 +139,30 @@ QUANTITIES: dict[str, Quantity] = {
     "dilation": _window("dilation"),
     "eps": lambda layer, bottoms, tops: [layer.parameters.eps],
     "exponent": lambda layer, bottoms, tops: [layer.parameters.power],
-    "fields that MNN does not read": _set_fields(_UNREAD_BY_MNN),
+    "first axis of the order": lambda layer, bottoms, tops: layer.parameters.order[:1],
+    "first size of a reshape": _first_size,
     "extents": lambda layer, bottoms, tops: [extent for top in tops for extent in top[1:]],
     "group": lambda layer, bottoms, tops: [layer.parameters.group],
     "height and width": lambda layer, bottoms, tops: [e for top in tops if len(top) == 4 for e in top[2:]],
+    "half pairs of a window": _half_pairs,
     "k across channels": _k_across,
     "kernel": _window("kernel"),
     "negative axis below rank 4": _negative_axis,
     "numbers of a window with three axes": _volumes,
+    "missing bounds": _missing_bounds,
     "mask of padded windows": _padded_mask,
     "omitted windows": _omitted_windows,
     "order": lambda layer, bottoms, tops: [int("".join(map(str, layer.parameters.order)) or 0)],
     "pad": _window("pad"),
+    "padding of averages": _padded_averages,
     "pooling method": lambda layer, bottoms, tops: [layer.parameters.pool],
     "ranks": lambda layer, bottoms, tops: [len(top) for top in tops],
+    "rank of bottoms": lambda layer, bottoms, tops: [len(bottom) for bottom in bottoms],
     "rank of inputs": lambda layer, bottoms, tops: [len(top) for top in tops],
     "rounding down": _rounds_down,
     "slices without a point": _slices,
-    "old fields of the axis": _set_fields(_OLD_AXES),
     "stride": _window("stride"),
     "stride beyond two kernels": _beyond("stride", 2),
+    "tops": lambda layer, bottoms, tops: [len(layer.tops)],
     "transpose": lambda layer, bottoms, tops: [layer.parameters.transpose],
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tmconvert.formats.caffe.dialects.dialect import Dialect
+from tmconvert.formats.caffe.dialects.rule import Rule
 from tmconvert.formats.caffe.layers import LAYERS, TRAINING
 from tmconvert.formats.caffe.layers.layer import Shape
 from tmconvert.formats.caffe.net import Net, NetLayer
@@ -127,10 +128,17 @@ def _rules(layer: NetLayer, dialect: Dialect, bottoms: list[Shape], tops: list[S
     for rule in dialect.rules:
         if rule.layers and layer.type not in rule.layers:
             continue
-        bad = [
-            number for number in QUANTITIES[rule.quantity](layer, bottoms, tops) if not rule.allows(number)
-        ]
-        if bad:
-            given = ", ".join(dict.fromkeys(f"{number:g}" for number in bad))
-            message = f"{rule.quantity} is {given}, but {dialect.title} supports {rule.limits()}"
+        message = _excess(rule, dialect.title, layer, bottoms, tops)
+        if message:
             yield Violation(rule.name, message, rule.help, layer.name, layer.line, rule.confirmed)
+
+
+def _excess(rule: Rule, reader: str, layer: NetLayer, bottoms: list[Shape], tops: list[Shape]) -> str:
+    """Returns how the layer violates ``rule``; empty where it does not."""
+    if rule.fields:
+        given = [field.name for field, _ in layer.parameters.ListFields() if field.name in rule.fields]
+        return f"{' and '.join(given)} set, which {reader} does not read" if given else ""
+    numbers = QUANTITIES[rule.quantity](layer, bottoms, tops)
+    given = [f"{number:g}" for number in numbers if not rule.allows(number)]
+    shown = ", ".join(dict.fromkeys(given))
+    return f"{rule.quantity} is {shown}, but {reader} supports {rule.limits()}" if given else ""

@@ -83,15 +83,17 @@ def _input_layers(graph: TargetGraph, dialect: Schema) -> list[Any]:
 
 
 def _output_layers(graph: TargetGraph) -> list[Operator]:
-    """Returns layers that rename outputs to the user's names."""
-    operators = []
+    """Returns layers that rename outputs to the user's names; a Power without numbers copies, too."""
+    assert isinstance(graph.version, int)
+    has_split = "Split" in schema(DIALECTS[graph.version]).parameter_fields
+    operators, copy = [], "Split" if has_split else "Power"
     for value, name in zip(graph.outputs, graph.output_names, strict=True):
         renamed = Value(name, value.dtype, value.shape)
         if value.is_constant:
             attributes: dict[str, Attribute] = {"shape": list(value.shape)}
             operators.append(Operator("Parameter", [value], [renamed], attributes, name))
         elif value.name != name:
-            operators.append(Operator("Split", [value], [renamed], {}, name))
+            operators.append(Operator(copy, [value], [renamed], {}, name))
     return operators
 
 

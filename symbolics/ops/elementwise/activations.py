@@ -62,8 +62,9 @@ formula(ACTIVATIONS["silu"])(lambda x: x * x.sigmoid())
 formula(ACTIVATIONS["mish"])(lambda x: x * x.softplus().tanh())
 
 
-for _name, _layer in (("silu", "Swish"), ("mish", "Mish"), ("hardswish", "HardSwish")):
-    ACTIVATIONS[_name].caffe("opencv")(lambda g, x, layer=_layer: g.op(layer, x))
+for _name, _layer in (("silu", "Swish"), ("mish", "Mish")):
+    ACTIVATIONS[_name].caffe("opencv", "ncnn")(lambda g, x, layer=_layer: g.op(layer, x))
+ACTIVATIONS["hardswish"].caffe("opencv")(lambda g, x: g.op("HardSwish", x))
 
 
 formula(ACTIVATIONS["hardswish"])(lambda x: x * x.hardsigmoid())

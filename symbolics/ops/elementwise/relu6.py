@@ -16,7 +16,7 @@ relu6.reference(lambda x: np.clip(x, 0, 6))
 relu6.onnx(since=11)(lambda g, x: g.op("Clip", x, g.const(0), g.const(6)))  # Clip takes its bounds as inputs
 relu6.onnx(since=6)(lambda g, x: g.op("Clip", x, min=0.0, max=6.0))  # Clip takes its bounds as attributes
 relu6.tflite()(lambda g, x: g.op("RELU6", x))
-relu6.caffe("opencv", "ascend", "mnn")(lambda g, x: g.op("ReLU6", x))
+relu6.caffe("opencv", "ascend", "mnn", "ncnn")(lambda g, x: g.op("ReLU6", x))
 
 
 @relu6.caffe()  # 6 - relu(6 - relu(x)): Clip is BVLC's, ReLU6 a fork's, and no runtime has both

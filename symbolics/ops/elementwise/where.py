@@ -94,7 +94,8 @@ def _is_infinite(value: Any) -> bool:
     )
 
 
-@where.caffe("opencv", "mnn", "nnie", "ascend")  # two lack the layer, two count to 2048 in float16
+# most lack the layer, nnie and ascend count to 2048 in float16
+@where.caffe("opencv", "mnn", "nnie", "ascend", "snpe", "trt", "ncnn")
 def masked_caffe(g, condition, x, other):
     """condition x + (1 - condition) other; NaN and infinities are handled separately."""
     if condition.is_constant and other.is_constant and not _is_finite(other):

@@ -228,7 +228,9 @@ def avg_pool2d_caffe(g, x, kernel_size, stride, padding, ceil_mode, count_includ
     wanted = windows.wanted(count_include_pad, divisor_override)
     divisors = windows.elements(padding)
     if windows.is_global:
-        mean = g.op("Pooling", x, pool="AVE", global_pooling=True, shape=g.result_types[0].shape)
+        mean = idioms.caffe.pooled(g, x, "AVE", x.shape[2:], [1, 1], [0, 0], [1, 1])
+    elif not g.allows("Pooling", "padding of averages", max(padding)):
+        mean, divisors = idioms.caffe.averaged(g, x, kernel_size, stride, padding), windows.all
     else:
         mean = idioms.caffe.pooled(g, x, "AVE", kernel_size, stride, padding, windows.outputs)
     if np.array_equal(wanted, divisors):

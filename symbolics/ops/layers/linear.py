@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tmconvert.ir.types import TensorType
+from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import FLOATS, Op, Tensor
 from tmconvert.symbolics.traits import Weights
 
@@ -56,12 +57,4 @@ def linear_tflite(g, x, weight, bias):
 def linear_caffe(g, x, weight, bias):
     if not weight.is_constant or (bias is not None and not bias.is_constant):
         g.refuse("a Caffe InnerProduct stores its weights in the model: they cannot be computed")
-    return g.op(
-        "InnerProduct",
-        x,
-        weight,
-        bias,
-        num_output=weight.shape[0],
-        bias_term=bias is not None,
-        axis=len(x.shape) - 1,
-    )
+    return idioms.caffe.product_along_last(g, x, weight, bias)

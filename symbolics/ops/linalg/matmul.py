@@ -130,14 +130,7 @@ def _summed_tflite(g: Any, left: Any, right: Any, batch: Any) -> Any:
 def matmul_caffe(g, x, other):
     if not other.is_constant or len(other.shape) != 2 or len(x.shape) < 2 or x.is_constant:
         return _computed_caffe(g, x, other)
-    return g.op(
-        "InnerProduct",
-        x,
-        g.const(other.data.T, name=f"{other.name}_T"),
-        num_output=other.shape[1],
-        bias_term=False,
-        axis=len(x.shape) - 1,
-    )
+    return idioms.caffe.product_along_last(g, x, g.const(other.data.T, name=f"{other.name}_T"))
 
 
 def _computed_caffe(g, x, other):

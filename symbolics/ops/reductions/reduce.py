@@ -189,9 +189,6 @@ def _pooled(g: Any, x: Any, dim: list[int] | None, method: str) -> Any:
     axes = [axis for axis in reduced_axes(len(x.shape), dim) if x.shape[axis] != 1]
     for first, end in _runs(axes):
         shape = (*x.shape[:first], *[1] * (end - first), *x.shape[end:])
-        if len(x.shape) == 4 and (first, end) == (2, 4):
-            x = g.op("Pooling", x, pool=method, global_pooling=True, shape=shape)
-            continue
         if len(x.shape) == 4 and first >= 2:
             kernel = [x.shape[2] if first == 2 else 1, x.shape[3] if end == 4 else 1]
             x = idioms.caffe.pooled(g, x, method, kernel, (1, 1), (0, 0), shape[2:])

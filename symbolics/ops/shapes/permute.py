@@ -139,14 +139,16 @@ def permute_of_four_axes_caffe(g, x, dims):
     return _permute_layer(g, x, shape, order) if len(order) <= 4 else permute_caffe(g, x, dims)
 
 
-@permute.caffe("nnie")
-def permute_channels_last_caffe(g, x, dims):
-    """Emulates NNIE's Permute, which has the order 0, 2, 3, 1 only: exchanges two blocks after axis 0."""
+@permute.caffe("ncnn", "nnie", "snpe", "trt")
+def permute_after_batch_caffe(g, x, dims):
+    """Permutes two or three blocks after the first axis, where the dialect's layer supports that order."""
     order = _order(len(x.shape), dims)
     shape, places = merged(x.shape[1:], [axis - 1 for axis in order[1:]])
-    if order[0] != 0 or places != (1, 0):
+    permutation = (0, 2, 3, 1) if places == (1, 0) else (0, *(axis + 1 for axis in places))
+    is_allowed = g.allows("Permute", "order", int("".join(map(str, permutation))))
+    if order[0] != 0 or len(permutation) != 4 or not is_allowed:
         return permute_caffe(g, x, dims)
-    return _permute_layer(g, x, (x.shape[0], *shape, 1), (0, 2, 3, 1))
+    return _permute_layer(g, x, (x.shape[0], *shape, 1)[:4], permutation)
 
 
 def _of_few_axes(shape: Sequence[int], dims: Sequence[int]) -> tuple[Sequence[int], Sequence[int]]:

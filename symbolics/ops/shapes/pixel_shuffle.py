@@ -151,7 +151,7 @@ def _blocks(depth: int, r: int) -> dict[str, Any]:
     return {"bias_term": False, "kernel_h": r, "kernel_w": r, "stride_h": r, "stride_w": r, "group": depth}
 
 
-@channel_shuffle.caffe("opencv", "ascend", "mnn")
+@channel_shuffle.caffe("opencv", "ascend", "mnn", "ncnn")
 def channel_shuffle_caffe(g, x, groups):
     image = x.shape if len(x.shape) == 4 else (*x.shape[:2], math.prod(x.shape[2:]), 1)
     shuffled = g.op("ShuffleChannel", idioms.caffe.reshaped(g, x, image), group=groups)

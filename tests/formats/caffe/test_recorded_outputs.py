@@ -55,6 +55,7 @@ UNPROVED = {
     "Pooling.pool=STOCHASTIC": "refused: it draws random numbers",
     "Pooling.round_mode=FLOOR": "OpenCV does not know the field, MNN ignores it; compared with PyTorch, and "
     "ceil_mode is proved",
+    "Pooling.torch_pooling=true": "only TensorRT reads it; test_dialects.py compares it with NumPy",
     "Reduction.coeff": "OpenCV has no such layer, MNN ignores the field; compared with NumPy",
     "Silence": "it computes nothing",
     "Slice to one top": "OpenCV and MNN refuse it; it is the identity",

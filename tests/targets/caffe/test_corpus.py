@@ -26,12 +26,27 @@ TAKE_THE_BATCH = {  # as one axis with others, or away
     "op_subtensor",
     "vit_tiny",
 }
+WITHOUT_LAYERS = {*ROUNDING, *TOPK, *EMBEDDING, "det_yolox_focus", "mlp_mixer", "op_activations"} | {
+    "op_softmax_dropout",
+    "vit_tiny",
+}
+OTHER_INPUTS = {"op_conv1d_conv3d_lrn", "op_linear_matmul", "op_multi_io"}  # not of four axes
 REFUSED: dict[str, set[str]] = {
     "bvlc": set(),
     "opencv": {*TOPK, *EMBEDDING, "op_reduce", "op_subtensor"},
     "nnie": {*ROUNDING, *EMBEDDING, *TAKE_THE_BATCH},
     "ascend": ROUNDING,
     "mnn": {*TOPK, *EMBEDDING, *PRODUCTS, *OF_NO_OR_FIVE_AXES} - {"text_lstm"},
+    "snpe": {*WITHOUT_LAYERS, *OTHER_INPUTS},
+    "trt": {*WITHOUT_LAYERS, *OTHER_INPUTS, "op_reduce", "op_shape", "op_subtensor"},
+    "ncnn": {
+        *TOPK,
+        *EMBEDDING,
+        *TAKE_THE_BATCH,
+        "op_conv1d_conv3d_lrn",
+        "op_setitem_shift",
+        "op_softmax_dropout",
+    },
 }
 REASONS = re.compile("has no [A-Z]\\w+ layer|no layer rounds")
 

@@ -39,26 +39,39 @@ class Dialect:
     rules: tuple[Rule, ...] = ()
     unconfirmed: frozenset[str] = field(default_factory=frozenset)
 
+    # Parameters that nets may have, and that we do not write: {"Pooling": {"global_pooling"}}.
+    avoided: Mapping[str, frozenset[str]] = field(default_factory=dict)
     trains: bool = False
     # A blob that no layer reads is an output of the net, and one that a layer reads is none.
     outputs_are_unread: bool = False
+    # The result of an InnerProduct has two more axes, of one element, in the reader.
+    products_keep_axes: bool = False
 
     def knows(self, layer_type: str) -> bool:
         return layer_type in self.layers or (self.trains and layer_type in TRAINING)
 
     def has(self, layer_type: str, parameter: str = "") -> bool:
-        """Whether there is such a layer, optionally with this parameter."""
+        """Whether there is such a layer to write, optionally with this parameter."""
         if layer_type not in self.layers or not parameter:
             return layer_type in self.layers
+        if parameter in self.avoided.get(layer_type, ()):
+            return False
         group = LAYERS[layer_type].parameters
         if group is None:
             return False
         return parameter in _by_name(self.messages[_by_name(self.messages["LayerParameter"])[group]])
 
+    def reads(self, layer_type: str, parameter: str) -> bool:
+        """Whether the rules let nets set this parameter of layers of the type."""
+        return not any(parameter in rule.fields and layer_type in rule.layers for rule in self.rules)
+
     def allows(self, layer_type: str, quantity: str, number: float) -> bool:
         """Whether the rules allow this value in layers of the type."""
-        rules = (rule for rule in self.rules if rule.quantity == quantity and layer_type in rule.layers)
-        return all(rule.allows(number) for rule in rules)
+        return all(
+            rule.allows(number)
+            for rule in self.rules
+            if rule.quantity == quantity and (not rule.layers or layer_type in rule.layers)
+        )
 
 
 def read(name: str, base: Dialect | None = None) -> Dialect:
@@ -78,8 +91,9 @@ def read(name: str, base: Dialect | None = None) -> Dialect:
         {**(base.enums if base else {}), **table.get("enums", {})},
         tuple(_rule(fields) for fields in table.get("rules", ())),
         frozenset(table.get("unconfirmed", ())),
-        table.get("trains", False),
-        table.get("outputs_are_unread", False),
+        {layer: frozenset(names) for layer, names in table.get("avoided", {}).items()},
+        outputs_are_unread=table.get("outputs_are_unread", False),
+        products_keep_axes=table.get("products_keep_axes", False),
     )
 
 

@@ -10,15 +10,17 @@ class Rule(NamedTuple):
 
     ``layers`` are the types to which it applies (empty: all), ``quantity`` a name in
     ``targets/caffe/quantities.py``, which computes the values; each must lie within ``low`` and ``high``, or
-    be ``among`` some. ``help`` is the remedy. ``confirmed`` is false for a limit that no document confirms.
+    be ``among`` some. A rule with ``fields`` has no quantity: the reader ignores these fields, and a net must
+    not set them. ``help`` is the remedy. ``confirmed`` is false for a limit that no document confirms.
     """
 
     name: str
-    quantity: str
+    quantity: str = ""
     layers: tuple[str, ...] = ()
     low: float | None = None
     high: float | None = None
     among: tuple[float, ...] | None = None
+    fields: tuple[str, ...] = ()
     help: str = ""
     confirmed: bool = True
 

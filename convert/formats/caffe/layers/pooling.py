@@ -85,10 +85,12 @@ def pool_of(parameters: Any, shape: Shape) -> Pool:
 
 
 def _rounds_up(parameters: Any) -> bool:
-    """Forks have ceil_mode in the place of round_mode, or both."""
+    """Forks have ceil_mode or torch_pooling in the place of round_mode, or several."""
     named = {field.name for field in parameters.DESCRIPTOR.fields}
-    return ("ceil_mode" not in named or parameters.ceil_mode) and (
-        "round_mode" not in named or parameters.round_mode == 0
+    return (
+        not ("torch_pooling" in named and parameters.torch_pooling)
+        and ("ceil_mode" not in named or parameters.ceil_mode)
+        and ("round_mode" not in named or parameters.round_mode == 0)
     )
 
 
