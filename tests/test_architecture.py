@@ -43,8 +43,6 @@ USES_OF_FORMATS = {
 PARSERS = {
     "convert/frontends/caffe/text.py": _CAFFE_TEXT,
     "convert/frontends/onnx/standard_functions.py": "the package onnx returns functions as bytes",
-    "convert/targets/caffe/for_mnn.py": "it changes the message of a text for MNN",
-    "convert/targets/caffe/lint.py": _CAFFE_TEXT,
     "convert/targets/onnx/writer.py": "it parses what it has just encoded",
 }
 PARSING = ("ParseFromString", "FromString", "MergeFromString", "GetRootAs", "InitFromPackedBuf")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,33 @@ from tmconvert.formats.mapped_file import read_regular
 TEST = 1  # the number of the phase in which nets are run
 
 
+def parse_net(text: str, dialect: str = "bvlc", *, allows_unknown_fields: bool = False) -> Any:
+    """Returns a new NetParameter of a text.
+
+    Protobuf's parser of texts is written in Python, and the linter and each runtime parse a net that was
+    written: the last messages are kept.
+
+    Raises: text_format.ParseError.
+    """
+    net = schema(dialect).NetParameter()
+    try:
+        net.CopyFrom(_strictly_parsed(text, dialect))
+    except text_format.ParseError:
+        if not allows_unknown_fields:
+            raise
+        net.Clear()
+        text_format.Parse(text, net, allow_unknown_field=True)
+    return net
+
+
+@lru_cache(maxsize=4)
+def _strictly_parsed(text: str, dialect: str) -> Any:
+    return text_format.Parse(text, schema(dialect).NetParameter())
+
+
 def caffe_input_sizes(prototxt: Path) -> dict[str, tuple[int, ...]]:
     """The sizes of the inputs of a net, by name."""
-    net = schema().NetParameter()
-    text_format.Parse(read_regular(prototxt).decode(), net, allow_unknown_field=True)
+    net = parse_net(read_regular(prototxt).decode(), allows_unknown_fields=True)
     inputs = [each for each in net.layer if each.type == "Input"]
     sizes = {each.top[0]: tuple(each.input_param.shape[0].dim) for each in inputs if each.input_param.shape}
     return sizes | {name: tuple(each.dim) for name, each in zip(net.input, net.input_shape, strict=False)}
@@ -34,9 +58,8 @@ def dialect_of(prototxt: Path) -> str | None:
     """The first dialect that knows every layer and every field of the text, or None."""
     text = read_regular(prototxt).decode("utf-8", "replace")
     for name, dialect in DIALECTS.items():
-        net = schema(name).NetParameter()
         try:
-            text_format.Parse(text, net)
+            net = parse_net(text, name)
         except text_format.ParseError:
             continue
         if all(dialect.knows(layer.type) for layer in net.layer):
@@ -50,9 +73,8 @@ def read_net(prototxt: Path, caffemodel: Path | None = None, dialect: str = "bvl
     Raises: LoadError TM1016 when a file is not a net of this dialect, or the caffemodel lacks a layer with
     weights.
     """
-    text = schema(dialect).NetParameter()
     try:
-        text_format.Parse(read_regular(prototxt).decode(), text)
+        text = parse_net(read_regular(prototxt).decode(), dialect)
     except (text_format.ParseError, UnicodeDecodeError) as error:
         raise _unreadable(prototxt, str(error)) from error
     if dialect == MERGED.name:

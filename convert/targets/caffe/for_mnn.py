@@ -10,6 +10,7 @@ from typing import Any
 
 from google.protobuf import text_format
 
+from tmconvert.formats.caffe.reader import parse_net
 from tmconvert.formats.caffe.schema import schema
 from tmconvert.targets.caffe.lint import lint_text
 
@@ -33,8 +34,7 @@ def parts_for_mnn(prototxt: Path, outputs: Sequence[str]) -> list[str]:
 
 def _net(prototxt: Path) -> Any:
     """Returns the net with explicit base e for -1, and an axis for blobs of rank 0."""
-    net = schema(DIALECT).NetParameter()
-    text_format.Parse(prototxt.read_text("utf-8"), net)
+    net = parse_net(prototxt.read_text("utf-8"), DIALECT)
     for layer in net.layer:
         if layer.type == "Log" and layer.log_param.base == -1:
             layer.log_param.base = math.e

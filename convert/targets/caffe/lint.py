@@ -13,7 +13,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source
 from tmconvert.formats.caffe.dialects import DIALECTS
-from tmconvert.formats.caffe.reader import net_of
+from tmconvert.formats.caffe.reader import net_of, parse_net
 from tmconvert.formats.caffe.schema import schema
 from tmconvert.formats.mapped_file import read_regular
 from tmconvert.formats.protobuf_text import Entry, ProtobufTextError, parse_protobuf_text
@@ -52,9 +52,8 @@ def lint_text(text: str, dialect: str) -> list[Violation]:
         return [_found("syntax", error.message, "", error.line)]
     found = list(_fields(tree, schema(dialect).NetParameter.DESCRIPTOR, ""))
     found += _parameters(tree, dialect)
-    net = schema(dialect).NetParameter()
     try:
-        text_format.Parse(text, net, allow_unknown_field=True)
+        net = parse_net(text, dialect, allows_unknown_fields=True)
     except text_format.ParseError as error:
         if not found:  # what our own reading of it lets pass
             found.append(_found("syntax", str(error), "", error.GetLine() or 0))
