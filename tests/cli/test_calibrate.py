@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +35,10 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", SETTINGS, ids=" ".join)
-@pytest.mark.parametrize("target", ["onnx", "tflite"])
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [*zip(cycle(["onnx", "tflite"]), SETTINGS)],  # no setting is of one target
+)
 def test_in_one_go_as_in_two_steps(target: str, options: tuple[str, ...], data: Path, tmp_path: Path) -> None:
     one, two, api = (tmp_path / f"{name}.{target}" for name in ("one", "two", "api"))
     assert run("calibrate", DIGITS, "-d", data, "-o", tmp_path / "q.tm", *options).status == 0

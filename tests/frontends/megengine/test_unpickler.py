@@ -503,7 +503,7 @@ MANY_OBJECTS = {
 def test_objects_are_paid_for_by_the_size_of_the_file(name: str) -> None:
     """Each of these took 18 to 118 bytes of memory a byte of the file: 20 MB of tuples, 1 GB."""
     first, repeated = MANY_OBJECTS[name]
-    value = first + repeated * (2_000_000 // len(repeated))
+    value = first + repeated * 400_000  # four times as many as are free
     data = module_with(value)
     tracemalloc.start()
     try:

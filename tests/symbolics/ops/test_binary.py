@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.pairwise import pairwise
 from tests.symbolics.ops.harness import (
     NEWEST_OPSET,
     Const,
@@ -65,16 +66,12 @@ def operands(name: str, case: str, kind: str) -> list[Any]:
 
 
 @pytest.mark.parametrize("target", ["onnx", "tflite"])
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", SHAPES)
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "case", "kind"), pairwise(NAMES, SHAPES, KINDS))
 def test_matches(name: str, case: str, kind: str, target: str) -> None:
     assert_op_matches(f"aten::{name}", operands(name, case, kind), targets=[target])
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("case", [case for case in SHAPES if case != "rank_0"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(("name", "case", "kind"), pairwise(NAMES, sorted({*SHAPES} - {"rank_0"}), KINDS))
 def test_caffe(name: str, case: str, kind: str) -> None:
     assert_op_matches(f"aten::{name}", operands(name, case, kind), targets=["caffe"])
 

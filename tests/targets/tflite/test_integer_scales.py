@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tmconvert
+from tests.pairwise import pairwise
 
 torch = pytest.importorskip("torch")
 interpreter = pytest.importorskip("ai_edge_litert.interpreter")
@@ -37,23 +38,22 @@ def converted(module: torch.nn.Module, x: np.ndarray, path: Path, **options: obj
     )
 
 
-@pytest.mark.parametrize("size", [1e-3, 1e-9, 1e-20, 1e-37, 1e-42, 0.0])
-@pytest.mark.parametrize("per_channel", [True, False], ids=["channels", "tensor"])
-@pytest.mark.parametrize("kind", ["int8", "int16x8"])
+LAYERS: dict[str, Callable[[], torch.nn.Module]] = {
+    "conv": lambda: torch.nn.Conv2d(3, 3, 3),
+    "depthwise": lambda: torch.nn.Conv2d(3, 3, 3, groups=3),
+    "linear": lambda: torch.nn.Linear(8, 3),
+}
+
+
 @pytest.mark.parametrize(
-    "layer",
-    [
-        lambda: torch.nn.Conv2d(3, 3, 3),
-        lambda: torch.nn.Conv2d(3, 3, 3, groups=3),
-        lambda: torch.nn.Linear(8, 3),
-    ],
-    ids=["conv", "depthwise", "linear"],
+    ("layer", "kind", "per_channel", "size"),
+    pairwise(LAYERS, ["int8", "int16x8"], [True, False], [1e-3, 1e-9, 1e-20, 1e-37, 1e-42, 0.0]),
 )
 def test_biases_of_channels_with_hardly_any_weights(
-    layer: Callable[[], torch.nn.Module], kind: str, per_channel: bool, size: float, tmp_path: Path
+    layer: str, kind: str, per_channel: bool, size: float, tmp_path: Path
 ) -> None:
     torch.manual_seed(1)
-    module = layer()
+    module = LAYERS[layer]()
     with torch.no_grad():
         module.weight[1] *= size / module.weight[1].abs().max()
         module.bias.copy_(torch.tensor([0.2, -0.7, 0.4]))
