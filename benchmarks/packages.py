@@ -22,6 +22,7 @@ import torchvision_ops
 
 import tmconvert
 from tmconvert.errors import TmconvertError
+from tmconvert.packaging import generation
 
 torchvision_ops.declare = lambda: None  # these models need none of them
 from decoding_families import FAMILIES, drawn_anew  # noqa: E402
@@ -82,12 +83,23 @@ ENCODER_DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "bart": ("BartForConditionalGeneration", "BartConfig", WIDE),
     "mbart": ("MBartForConditionalGeneration", "MBartConfig", WIDE),
     "m2m100": ("M2M100ForConditionalGeneration", "M2M100Config", WIDE),
+    "pegasus": ("PegasusForConditionalGeneration", "PegasusConfig", WIDE),
     "marian": ("MarianMTModel", "MarianConfig", WIDE),
     "whisper": ("WhisperForConditionalGeneration", "WhisperConfig", SPEECH),
     "moonshine": ("MoonshineForConditionalGeneration", "MoonshineConfig", MOONSHINE),
 }
+GROUPED = {**TEXT, "num_key_value_heads": 2, "max_position_embeddings": 128, "eos_token_id": None}
+IMAGE_TOKEN = {"image_token_id": 60}
+# name -> (class of its configuration, that of images, that of text, settings)
+VISION_LANGUAGE: dict[str, tuple[str, str, str, dict[str, Any]]] = {
+    "llava": ("LlavaConfig", "CLIPVisionConfig", "LlamaConfig", {}),
+    "idefics3": ("Idefics3Config", "Idefics3VisionConfig", "LlamaConfig", {"scale_factor": 2}),
+    "smolvlm": ("SmolVLMConfig", "SmolVLMVisionConfig", "LlamaConfig", {"scale_factor": 2}),
+    "paligemma": ("PaliGemmaConfig", "SiglipVisionConfig", "GemmaConfig", {"projection_dim": 32}),
+}
 SENTENCES = ("bert", "mpnet")
 SPREAD, LEAST = 2, 4  # a factor of weights; different tokens of prompts, at least
+generation.LENGTHS = (1, 2, 3, 5, 7, 9, 12, 15, 18, 20)  # of ten prompts
 # name -> (file of the configuration, class of the model, task), with images of 64 x 64
 DETECTORS = {
     "yolo11": ("yolo11n.yaml", "DetectionModel", "detect"),
@@ -101,7 +113,7 @@ PIPELINES = ("stable-diffusion",)
 RANGES = ("m2m100",)  # whose positions are a table, which PyTorch enlarges
 KINDS = {
     "onnxruntime-genai": DECODERS,
-    "transformers.js": (*DECODERS, *ENCODERS, *ENCODER_DECODERS),
+    "transformers.js": (*DECODERS, *ENCODERS, *ENCODER_DECODERS, *VISION_LANGUAGE),
     "optimum": (*DECODERS, *ENCODERS, *ENCODER_DECODERS),
     "sentence-transformers": SENTENCES,
     "ultralytics": tuple(DETECTORS),
@@ -146,6 +158,9 @@ def saved(name: str, folder: Path) -> None:
     if name in FAMILIES:
         FAMILIES[name]().save_pretrained(folder)
         return
+    if name in VISION_LANGUAGE:
+        _with_images(*VISION_LANGUAGE[name]).save_pretrained(folder)
+        return
     model, config, settings = {**ENCODERS, **ENCODER_DECODERS}[name]
     made = getattr(transformers, model)(getattr(transformers, config)(**settings))
     drawn_anew(made)
@@ -155,6 +170,18 @@ def saved(name: str, folder: Path) -> None:
     made.eval().save_pretrained(folder)
     if name in SENTENCES:
         _tokenizer().save_pretrained(folder)
+
+
+def _with_images(kind: str, images: str, text: str, settings: dict[str, Any]) -> torch.nn.Module:
+    import transformers
+
+    config = getattr(transformers, kind)(
+        vision_config=getattr(transformers, images)(**IMAGES).to_dict(),
+        text_config=getattr(transformers, text)(**GROUPED, head_dim=8).to_dict(),
+        **IMAGE_TOKEN,
+        **settings,
+    )
+    return drawn_anew(transformers.AutoModelForImageTextToText.from_config(config))
 
 
 def _save_detector(configuration: str, kind: str, task: str, file: Path) -> None:

@@ -25,10 +25,14 @@ class Continuation(NamedTuple):
 
 
 class Prompt(NamedTuple):
-    """The first tokens of the decoder, and the inputs of the encoder, if there is one, by name."""
+    """The first tokens of the decoder, and the inputs of the encoder, if there is one, by name.
+
+    An encoder of images computes what replaces the embeddings of ``image_token``.
+    """
 
     tokens: list[int]
     encoder: Mapping[str, np.ndarray]
+    image_token: int | None = None
 
 
 class Stopped(Exception):
@@ -36,7 +40,10 @@ class Stopped(Exception):
 
 
 def continuations_of_source(made: Converted, prompts: Sequence[Prompt]) -> list[Continuation] | None:
-    """Returns what PyTorch decodes, without a cache; None where the model cannot be run again."""
+    """Returns what PyTorch decodes; None where the model cannot be run again.
+
+    It has no cache, unless embeddings are passed to it: the first step of some decoders differs from others.
+    """
     reports = next(made.by_dtype()).files
 
     def part(name: str) -> Run:
@@ -52,7 +59,7 @@ def continuations_of_source(made: Converted, prompts: Sequence[Prompt]) -> list[
 
     runs = {name: (part(name), report) for name, (_, report) in reports.items()}
     try:
-        return [_decoded(runs, prompt, has_cache=False) for prompt in prompts]
+        return [_decoded(runs, prompt, has_cache="embedding" in runs) for prompt in prompts]
     except Stopped:
         return None
 
@@ -80,9 +87,10 @@ def continuations_of_files(
 def _decoded(runs: Mapping[str, tuple[Run, Any]], prompt: Prompt, *, has_cache: bool) -> Continuation:
     run, report = runs.get("decoder") or runs[""]
     fixed: dict[str, np.ndarray] = {}
-    if prompt.encoder:
+    if "encoder" in runs:
         fixed["encoder_hidden_states"] = runs["encoder"][0](prompt.encoder)["last_hidden_state"]
         fixed["encoder_attention_mask"] = np.ones(fixed["encoder_hidden_states"].shape[:2], np.int64)
+    features = runs["vision"][0](prompt.encoder)["image_features"] if "vision" in runs else None
     types = {each["name"]: each["dtype"] for each in report.inputs}
     empty = {each["name"]: _empty(each) for each in report.inputs if each["name"].startswith(_PAST)}
     cache, new, found = empty, list(prompt.tokens), Continuation([], [])
@@ -95,6 +103,11 @@ def _decoded(runs: Mapping[str, tuple[Run, Any]], prompt: Prompt, *, has_cache: 
             **fixed,
             **cache,
         }
+        if features is not None:
+            embedded = runs["embedding"][0]({"input_ids": feeds["input_ids"]})["inputs_embeds"].copy()
+            if len(new) > 1:
+                embedded[feeds["input_ids"] == prompt.image_token] = features
+            feeds["inputs_embeds"] = embedded
         made = run({name: feeds[name].astype(dtype) for name, dtype in types.items()})
         logits = made["logits"][0, -1].astype(np.float64)
         second, first = np.sort(logits)[-2:]

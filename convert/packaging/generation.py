@@ -1,4 +1,4 @@
-"""Generated tokens: of decoders after prompts, and of encoder-decoders for inputs of the encoder."""
+"""Generated tokens: of decoders after prompts, and of models with an encoder for its inputs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tmconvert.packaging.continuations import (
     difference,
 )
 from tmconvert.packaging.kind import Converted, Parts
-from tmconvert.packaging.tasks import DECODER
+from tmconvert.packaging.tasks import DECODER, VISION_LANGUAGE
 from tmconvert.packaging.trial import Trial, Wrong, packed
 
 LENGTHS = (1, 5, 12)  # of texts, in tokens
@@ -67,7 +67,8 @@ def trial(made: Converted) -> Trial:
 def prompts(made: Converted) -> list[Prompt]:
     """Returns prompts of random tokens, after which ``STEPS`` more fit into the context.
 
-    An encoder-decoder begins with its first token, and its encoder has random inputs.
+    An encoder-decoder begins with its first token, and its encoder has random inputs. The prompt of a model
+    of text and images has a random image after the first of its tokens.
     """
     random = np.random.default_rng(0)
     vocabulary = int(made.source.text.get("vocab_size") or 4)
@@ -78,9 +79,27 @@ def prompts(made: Converted) -> list[Prompt]:
 
     if made.task == DECODER:
         return [Prompt(tokens(length)[0].tolist(), {}) for length in lengths]
+    if made.task == VISION_LANGUAGE:
+        return [_with_image(made, tokens(length)[0].tolist(), random) for length in lengths]
     first = made.source.setting("decoder_start_token_id")
     start = [int(made.source.setting("bos_token_id") or 0) if first is None else int(first)]
     return [Prompt(start, dict(_encoder_inputs(made, tokens(length), random))) for length in lengths]
+
+
+def _with_image(made: Converted, tokens: list[int], random: np.random.Generator) -> Prompt:
+    example, inputs = made.modules["vision"].example, next(made.by_dtype()).files["vision"][1].inputs
+    assert example is not None and example.outputs is not None
+    image_token = made.source.image_token
+    tokens = [each for each in tokens if each != image_token] or [0]
+    images, pixels = 1, {}
+    for each, array in zip(inputs, example.inputs, strict=True):
+        shape = [size if isinstance(size, int) else 1 for size in each["shape"]]
+        images = array.size // int(np.prod(shape))
+        is_float = array.dtype.kind == "f"
+        made_up = random.standard_normal(shape) if is_float else np.ones(shape)
+        pixels[each["name"]] = made_up.astype(array.dtype)
+    features = len(example.outputs[0]) // images
+    return Prompt([tokens[0], *[image_token] * features, *tokens[1:]], pixels, image_token)
 
 
 def _encoder_inputs(

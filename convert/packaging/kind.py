@@ -12,10 +12,11 @@ from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.entry import trace_parts
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.source import PackageSource, find_source
-from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, task_of
+from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, VISION_LANGUAGE, task_of
 
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
+    from tmconvert.frontends.torch.tracing.programs.parts import Split
     from tmconvert.ir import TracedModule
 
 INT4 = {"weights": "int4", "integer_weights": "MatMulNBits", "opset": "auto"}
@@ -28,6 +29,10 @@ DTYPES: Mapping[str, Mapping[str, Any]] = {
     "q4f16": {**INT4, "float_type": "float16", "io_type": "float32"},
 }
 Modules = Mapping[str, "TracedModule"]
+_SPLITS: Mapping[str, Split] = {
+    ENCODER_DECODER: "encoder-decoder",
+    VISION_LANGUAGE: "vision-language",
+}
 
 
 class ModelFile(NamedTuple):
@@ -85,7 +90,7 @@ class Converted(NamedTuple):
     @property
     def caches(self) -> dict[str, list[int | str]]:
         """Returns the shapes of the keys and values of a decoder's cache, by the names of inputs."""
-        inputs = self.files[0][1].inputs
+        inputs = [each for _, report in next(self.by_dtype()).files.values() for each in report.inputs]
         return {each["name"]: each["shape"] for each in inputs if each["name"].startswith("past_key_values.")}
 
 
@@ -98,7 +103,7 @@ class Vectors(NamedTuple):
 
 def trace_whole(source: PackageSource, task: str) -> Modules:
     """Traces a model of transformers in the parts that its task has."""
-    return trace_parts(str(source.folder), splits=task == ENCODER_DECODER)
+    return trace_parts(str(source.folder), split=_SPLITS.get(task, ""))
 
 
 def write_configuration(made: Converted) -> None:

@@ -64,6 +64,12 @@ class PackageSource(NamedTuple):
         return nested if isinstance(nested, dict) else self.configuration
 
     @property
+    def image_token(self) -> int:
+        """Returns the token whose embedding the features of an image replace."""
+        found = self.configuration.get("image_token_id", self.configuration.get("image_token_index"))
+        return int(found or 0)
+
+    @property
     def context(self) -> int:
         """Returns how many tokens the model can attend to."""
         found = [self.text.get(name) for name in _CONTEXTS]

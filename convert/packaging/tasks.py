@@ -5,7 +5,7 @@ from __future__ import annotations
 from tmconvert.packaging.source import PackageSource
 
 DECODER, ENCODER_DECODER, ONCE, SENTENCES = "decoder", "encoder-decoder", "once", "sentences"
-PIPELINE = "pipeline"
+PIPELINE, VISION_LANGUAGE = "pipeline", "vision-language"
 DECODERS = ("ForCausalLM", "LMHeadModel")  # endings of classes of transformers that generate
 GENERATORS = (*DECODERS, "ForConditionalGeneration", "MTModel", "ForSpeechSeq2Seq", "EncoderDecoderModel")
 NAMES = {
@@ -13,6 +13,7 @@ NAMES = {
     ENCODER_DECODER: "encoder-decoders that generate",
     ONCE: "models that are run once",
     SENTENCES: "encoders of text",
+    VISION_LANGUAGE: "models of text and images that generate",
     PIPELINE: "pipelines of diffusers",
 }
 
@@ -23,7 +24,9 @@ def task_of(source: PackageSource) -> str:
         return ENCODER_DECODER if source.architecture.endswith(GENERATORS) else ""
     if source.architecture.endswith(DECODERS):
         return DECODER
-    return "" if source.architecture.endswith(GENERATORS) else ONCE
+    if not source.architecture.endswith(GENERATORS):
+        return ONCE
+    return VISION_LANGUAGE if {"vision_config", "text_config"} <= set(source.configuration) else ""
 
 
 def refusal_of_task(task: str, taken: tuple[str, ...]) -> str:

@@ -10,8 +10,10 @@ from pathlib import Path
 from tmconvert.formats.onnx.renamed_weights import rename_weights
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.kind import Converted, Kind, layout, write_json
+from tmconvert.packaging.tasks import VISION_LANGUAGE
 
 _SETTINGS = "transformers.js_config"
+_PARTS = {"vision": "vision_encoder", "embedding": "embed_tokens", "decoder": "decoder_model_merged"}
 
 
 def _write(made: Converted) -> None:
@@ -20,6 +22,9 @@ def _write(made: Converted) -> None:
         if rename_weights(made.folder / file.path):
             external[Path(file.path).name] = True
     configuration = {**made.source.configuration}
+    if made.task == VISION_LANGUAGE:  # which transformers leaves out where it is the default of a class
+        text = made.source.text
+        configuration["text_config"] = {**text, "num_hidden_layers": len(made.caches) // 2}
     if external:
         configuration[_SETTINGS] = {"use_external_data_format": external}
     write_json(made.folder / "config.json", configuration)
@@ -28,7 +33,7 @@ def _write(made: Converted) -> None:
 KIND = Kind(
     "transformers.js",
     Consumer("transformers.js", "open_transformers_js.cjs", "npm install @huggingface/transformers"),
-    layout("onnx/"),
+    {**layout("onnx/"), VISION_LANGUAGE: {part: f"onnx/{name}{{}}.onnx" for part, name in _PARTS.items()}},
     suffixes={"fp32": "", "fp16": "_fp16", "q8": "_quantized", "q4": "_q4", "q4f16": "_q4f16"},
     write=_write,
 )

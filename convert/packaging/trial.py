@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tmconvert.packaging.report import Check
-from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, PIPELINE, SENTENCES
+from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, PIPELINE, SENTENCES, VISION_LANGUAGE
 
 if TYPE_CHECKING:
     from tmconvert.packaging.kind import Converted, Kind, Parts
 
 # by task, the module whose ``trial`` makes the question and judges the answer
 TRIALS = {
-    **dict.fromkeys((DECODER, ENCODER_DECODER), "generation"),
+    **dict.fromkeys((DECODER, ENCODER_DECODER, VISION_LANGUAGE), "generation"),
     **dict.fromkeys((ONCE, PIPELINE), "vectors"),
     SENTENCES: "sentences",
 }

@@ -208,6 +208,60 @@ def test_pooling_counts_the_tokens_of_the_mask() -> None:
     assert found["mean_sqrt_len_tokens"] == pytest.approx([4 / 2**0.5, 6 / 2**0.5])
 
 
+def test_tokens_of_a_prefix_attend_to_each_other() -> None:
+    torch = pytest.importorskip("torch")
+    from tmconvert.frontends.torch.tracing.programs.vision_language import prefix_mask
+
+    first = prefix_mask(torch.tensor([[1, 1, 0]]), 3)
+    assert first.tolist() == [[[[True, True, False]] * 3]]
+    later = prefix_mask(torch.ones(1, 4, dtype=torch.int64), 2)
+    assert later.tolist() == [[[[True, True, True, False], [True] * 4]]]
+
+
+def folder_of_text_and_images(path: Path, kind: str, images: str, text: str, **settings: Any) -> Path:
+    transformers = pytest.importorskip("transformers")
+    import torch
+
+    torch.manual_seed(0)
+    sizes = {name: value for name, value in TINY.items() if name.endswith(("size", "layers", "heads"))}
+    sizes.pop("vocab_size")
+    config = getattr(transformers, kind)(
+        vision_config=getattr(transformers, images)(**sizes, image_size=16, patch_size=8).to_dict(),
+        text_config=getattr(transformers, text)(**TINY, num_key_value_heads=2, head_dim=8).to_dict(),
+        image_token_id=60,
+        **settings,
+    )
+    model = transformers.AutoModelForImageTextToText.from_config(config).eval()
+    for each in model.parameters():
+        each.data.add_(torch.randn_like(each) * 0.15)
+    model.save_pretrained(path)
+    return path
+
+
+@pytest.mark.slow
+def test_text_and_images_for_transformers_js(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    source = folder_of_text_and_images(tmp_path / "net", "LlavaConfig", "CLIPVisionConfig", "LlamaConfig")
+    report = api.package(source, tmp_path / "out", kind="transformers.js", dtypes=["fp32"])
+    assert "48 of 48 tokens are PyTorch's" in report.checks[0].result
+    config = json.loads((tmp_path / "out" / "config.json").read_text("utf-8"))
+    assert config["text_config"]["num_hidden_layers"] == 2
+    weights: list[bytes] = []
+    for name in ("vision_encoder", "embed_tokens", "decoder_model_merged"):
+        graph = onnx.load(tmp_path / "out" / "onnx" / f"{name}.onnx").graph
+        weights += [each.raw_data for each in graph.initializer if np.prod(each.dims) > 64]
+    assert len(set(weights)) == len(weights) > 10
+
+
+def test_attention_by_types_of_tokens_is_refused(tmp_path: Path) -> None:
+    source = folder_of_text_and_images(
+        tmp_path / "net", "Gemma3Config", "SiglipVisionConfig", "Gemma3TextConfig", mm_tokens_per_image=4
+    )
+    with pytest.raises(UnsupportedError, match="its decoder also takes the types of tokens") as caught:
+        api.package(source, tmp_path / "out", kind="transformers.js")
+    assert caught.value.code == "TM2032" and names_in(tmp_path) == ["net"]
+
+
 @pytest.mark.slow
 def test_a_decoder_for_genai(decoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from tmconvert.frontends.torch.archives import Kind
+    from tmconvert.frontends.torch.tracing.programs.parts import Split
 
 _FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 _IN_FILE = re.compile(r"[^:]+\.py:[^\W\d]\w*(\.[^\W\d]\w*)*")  # the message for it states the right form
@@ -135,18 +136,19 @@ def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
 
 
 def trace_parts(
-    folder: str, *, splits: bool = False, pooling: tuple[tuple[str, ...], bool] | None = None
+    folder: str, *, split: Split = "", pooling: tuple[tuple[str, ...], bool] | None = None
 ) -> dict[str, TracedModule]:
     """Traces the parts of the model of a folder, as programs that open packages expect them.
 
-    With ``splits`` they are the encoder and the decoder, by name; otherwise the whole model has the name "".
+    ``split`` "encoder-decoder" asks for ``encoder`` and ``decoder``, "vision-language" for ``vision``,
+    ``embedding`` and ``decoder``; otherwise the whole model has the name "".
     ``pooling`` has the modes of ``SentenceVectors``, and whether they are normalized. Raises what
     ``trace_pretrained`` raises.
     """
     from tmconvert.frontends.torch.pretrained import check_folder
 
     checked = check_folder(folder)
-    return _tracer().trace_parts(checked, splits=splits, pooling=pooling)
+    return _tracer().trace_parts(checked, split=split, pooling=pooling)
 
 
 def trace_detector(path: Path) -> TracedModule:

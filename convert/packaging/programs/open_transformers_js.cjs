@@ -52,8 +52,9 @@ async function answer(question) {
     }
     found.outputs = { "": outputs };
   } else {
-    const kind = Object.keys(ENCODERS).find((key) => key in question.inputs[0]);
-    const model = await library[kind ? ENCODERS[kind] : "AutoModelForCausalLM"].from_pretrained(name, options);
+    const kind = question.task === "encoder-decoder" ? Object.keys(ENCODERS).find((key) => key in question.inputs[0]) : "";
+    const loader = kind ? ENCODERS[kind] : question.task === "decoder" ? "AutoModelForCausalLM" : "AutoModelForImageTextToText";
+    const model = await library[loader].from_pretrained(name, options);
     model.generation_config = null; // its settings may change logits
     found.tokens = [];
     for (const [number, prompt] of question.prompts.entries()) {
@@ -61,7 +62,11 @@ async function answer(question) {
       const tokens = new Tensor("int64", BigInt64Array.from(prompt.map(BigInt)), shape);
       const inputs = kind
         ? { ...tensors(question.inputs[number]), decoder_input_ids: tokens }
-        : { input_ids: tokens, attention_mask: new Tensor("int64", new BigInt64Array(prompt.length).fill(1n), shape) };
+        : {
+            ...tensors(question.inputs[number]),
+            input_ids: tokens,
+            attention_mask: new Tensor("int64", new BigInt64Array(prompt.length).fill(1n), shape),
+          };
       const sequence = await PreTrainedModel.prototype.generate.call(model, {
         ...inputs,
         ...NEUTRAL,

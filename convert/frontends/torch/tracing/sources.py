@@ -40,7 +40,7 @@ from tmconvert.progress import begin
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.pretrained import PretrainedFolder
     from tmconvert.frontends.torch.tracing.programs.exported_file import Exported
-    from tmconvert.frontends.torch.tracing.programs.parts import Part, Pooling
+    from tmconvert.frontends.torch.tracing.programs.parts import Part, Pooling, Split
     from tmconvert.frontends.torch.tracing.programs.pretrained import Pretrained
 
 
@@ -174,7 +174,7 @@ def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule
 
 
 def trace_parts(
-    folder: PretrainedFolder, *, splits: bool, pooling: Pooling | None
+    folder: PretrainedFolder, *, split: Split, pooling: Pooling | None
 ) -> dict[str, TracedModule]:
     """Traces the parts of the model in a folder, by name. Raises LoadError TM1028, UnsupportedError."""
     from tmconvert.frontends.torch.tracing.programs.parts import parts_of
@@ -186,7 +186,7 @@ def trace_parts(
         parts = example_inputs(
             folder,
             model.module,
-            lambda module: parts_of(module, named_tensors, splits=splits, pooling=pooling),
+            lambda module: parts_of(module, named_tensors, split=split, pooling=pooling),
         )
         return {name: _trace_part(folder.around, model, part) for name, part in parts.items()}
 

@@ -8,7 +8,7 @@ empty caches, and all others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -30,6 +30,7 @@ from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
 
 KNOWN = 3  # positions of the encoder whose keys and values the example's cache has
 Pooling = tuple[tuple[str, ...], bool]  # modes, and whether vectors are normalized
+Split = Literal["", "encoder-decoder", "vision-language"]
 
 
 class Part(NamedTuple):
@@ -91,14 +92,19 @@ def _tensors(cache: Any) -> list[tuple[Tensor, ...]]:
 
 
 def parts_of(
-    model: Any, named_tensors: NamedTensors, *, splits: bool, pooling: Pooling | None
+    model: Any, named_tensors: NamedTensors, *, split: Split, pooling: Pooling | None
 ) -> Mapping[str, Part]:
     """Returns the parts of a model by name; that of a model that stays whole has an empty one.
 
-    ``splits`` asks for ``encoder`` and ``decoder``. Raises ValueError for a model without them.
+    Raises ValueError for a model without the parts of ``split``, UnsupportedError TM2032 for one whose parts
+    compute something else.
     """
-    if splits:
+    if split == "encoder-decoder":
         return _encoder_and_decoder(model)
+    if split == "vision-language":
+        from tmconvert.frontends.torch.tracing.programs.vision_language import vision_language_parts
+
+        return vision_language_parts(model, named_tensors)
     if pooling is not None:
         model = model.base_model
     example = example_of(model, named_tensors, for_package=True)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 from torch import Tensor
 
-from tmconvert.errors import LoadError
+from tmconvert.errors import LoadError, TmconvertError
 from tmconvert.frontends.torch.pretrained import CONFIG, PretrainedFolder, unusable
 from tmconvert.frontends.torch.tracing.programs.checkpoint_integers import mark_parameters, restore_weights
 from tmconvert.frontends.torch.tracing.programs.confined_libraries import confined
@@ -71,7 +71,7 @@ def example_inputs(folder: PretrainedFolder, model: Any, prepare: Callable[[Any]
     try:
         with confined(folder.around):
             return prepare(model)
-    except LoadError:
+    except TmconvertError:
         raise
     except Exception as error:  # of many kinds: the configuration contradicts the class
         raise unusable(

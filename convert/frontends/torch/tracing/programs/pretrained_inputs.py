@@ -50,7 +50,7 @@ def example_of(model: Any, named_tensors: NamedTensors, *, for_package: bool = F
         found.inputs[name] = tensor
         found.sizes[name] = {0: "batch", **axes}
     if _is_decoder(model):
-        found = _with_cache(model, parameters, found, named_tensors, keeps_all=for_package)
+        found = with_cache(model, found, named_tensors, keeps_all=for_package)
     elif "use_cache" in parameters:
         found.inputs["use_cache"] = False
     return found._replace(sizes=renamed_sizes(found.sizes)) if for_package else found
@@ -87,7 +87,7 @@ def _inputs(
     if main == "input_ids" or (hasattr(config, "vision_config") and "input_ids" in parameters):
         yield from _text(config, parameters, "", "sequence")
     if "pixel_values" in parameters and (main == "pixel_values" or hasattr(config, "vision_config")):
-        yield "pixel_values", (_image(config), {})
+        yield "pixel_values", (image(config), {})
     if main == "input_values":
         yield main, (torch.randn(BATCH, SAMPLES), {1: "samples"})
     if main == "input_features":
@@ -110,7 +110,7 @@ def _text(
         yield "token_type_ids", (torch.zeros_like(tokens), {1: size})
 
 
-def _image(config: Any) -> torch.Tensor:
+def image(config: Any) -> torch.Tensor:
     vision = getattr(config, "vision_config", None) or config
     size = getattr(vision, "image_size", None) or IMAGE_SIZE
     height, width = (size, size) if isinstance(size, int) else tuple(size)[-2:]
@@ -139,9 +139,8 @@ def cache_argument(model: Any) -> str:
     return next((name for name in CACHES if name in parameters), "")
 
 
-def _with_cache(
+def with_cache(
     model: Any,
-    parameters: Mapping[str, Any],
     example: Example,
     named_tensors: NamedTensors,
     *,
@@ -157,11 +156,12 @@ def _with_cache(
                 _cache_after(model, tokens[:, :length], name, {name: type(past)()})
                 for length in (PAST, PAST + 1)
             )
-    positions = torch.arange(PAST, PAST + NEW).expand(BATCH, -1).clone()
+    parameters = inspect.signature(model.forward).parameters
     inputs = {**example.inputs, "input_ids": tokens[:, PAST:], "attention_mask": torch.ones_like(tokens)}
     sizes = {**example.sizes, "attention_mask": {0: "batch", 1: "past+sequence"}}
     if "position_ids" in parameters:
-        inputs["position_ids"], sizes["position_ids"] = positions, {0: "batch", 1: "sequence"}
+        inputs["position_ids"] = torch.arange(PAST, PAST + NEW).expand(BATCH, -1).clone()
+        sizes["position_ids"] = {0: "batch", 1: "sequence"}
     inputs.pop("token_type_ids", None)
     sizes.pop("token_type_ids", None)
     inputs |= {name: past, "use_cache": True}
