@@ -10,6 +10,7 @@ import click
 
 from tmconvert.cli.keywords import keywords_of
 from tmconvert.cli.messages import logging_to_stderr, progress
+from tmconvert.cli.option_values import with_signatures
 from tmconvert.cli.options import GroupedCommand, declared_options, model_argument
 from tmconvert.cli.pass_log import pass_lines
 from tmconvert.cli.rendering import sys_stderr, write, write_json, write_message, write_table
@@ -63,6 +64,9 @@ def run_conversion(
 ) -> None:
     """Converts ``model`` with the options ``given``, by default by ``to_TARGET``, and prints the report."""
     keywords = keywords_of(target, given)
+    source: str | dict[str, str] = model
+    if isinstance(keywords.get("signature"), dict):
+        source = with_signatures(model, keywords.pop("signature"))
     verify = keywords.setdefault("verify", True)
     check_report(given, verify=verify)
     if verify and target in TARGETS:
@@ -77,7 +81,7 @@ def run_conversion(
 
         own = getattr(api, function or f"to_{target}", None) if target in TARGETS else None
         convert, leading = (api.to_target, (target,)) if own is None else (own, ())
-        report: Report = convert(model, *leading, *paths, **keywords)
+        report: Report = convert(source, *leading, *paths, **keywords)
         if given.get("report") is not None and not report.stopped:
             report.write_layers(given["report"])
             write_message(f"wrote the quantization report to {given['report']}")

@@ -19,6 +19,7 @@ from tmconvert.cli.option_values import (
     numbers,
     renamed,
     rules,
+    signatures,
 )
 from tmconvert.conversion.options.commands import options_of
 from tmconvert.conversion.options.tracing import TRACING
@@ -40,6 +41,7 @@ _ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
     "rename": renamed,
     "reports": list,
     "rules": rules,
+    "signature": signatures,
     "sizes": partial(fixed_sizes, flag="--size"),
     "state": list,
     "verify_on": list,

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
+
+from tmconvert.targets.options import DEFAULT_SIGNATURE
 
 
 def input_qparams(
@@ -70,6 +72,32 @@ def rules(texts: Sequence[str]) -> dict[str, str]:
 def renamed(texts: Sequence[str]) -> dict[str, str]:
     """Parses ``OLD=NEW`` to new names by old ones. Raises UsageError."""
     return dict(_pair(text, "--rename", "OLD=NEW") for text in texts)
+
+
+def signatures(texts: str | Sequence[str]) -> str | dict[str, str]:
+    """Parses the name of a signature to read, or ``NAME=MODEL`` to models by name. Raises UsageError."""
+    if isinstance(texts, str):
+        return texts
+    if len(texts) == 1 and "=" not in texts[0]:
+        return texts[0]
+    return _distinct([_pair(text, "--signature", "NAME=MODEL") for text in texts])
+
+
+def with_signatures(model: str, further: Mapping[str, str]) -> dict[str, str]:
+    """Returns the models of a file by signature: MODEL, or NAME=MODEL, and ``further`` ones.
+
+    Raises UsageError.
+    """
+    first = _pair(model, "MODEL", "NAME=MODEL") if "=" in model else (DEFAULT_SIGNATURE, model)
+    return _distinct([first, *further.items()])
+
+
+def _distinct(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise click.UsageError(f"two signatures have the name {twice}: write NAME=MODEL with different names")
+    return dict(pairs)
 
 
 def metadata(texts: Sequence[str]) -> dict[str, Any]:

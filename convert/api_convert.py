@@ -31,6 +31,8 @@ Output = str | PathLike[str] | BinaryIO | None
 
 def _converted(target: str, model: Model, paths: Sequence[Any], arguments: Mapping[str, Any]) -> Report:
     """Converts, and records the conversion where a lock is requested."""
+    if isinstance(model, Mapping) and target_named(target).has_signatures:
+        return _signatures(target, model, paths, arguments)
     if arguments.get("lock") is None:
         return _converted_unlocked(target, model, paths, arguments)
     from tmconvert.lock.recording import recording_lock
@@ -40,19 +42,34 @@ def _converted(target: str, model: Model, paths: Sequence[Any], arguments: Mappi
     return recorder.report
 
 
+def _signatures(
+    target: str, models: Mapping[str, Model], paths: Sequence[Any], arguments: Mapping[str, Any]
+) -> Report:
+    from tmconvert.conversion.signatures import convert_signatures
+
+    with no_collections():
+        _load_modules(target, arguments)
+    return convert_signatures(target, models, paths, arguments, catalogue())
+
+
+def _load_modules(target: str, arguments: Mapping[str, Any]) -> None:
+    """Loads what a conversion needs, while the process of the runtime starts."""
+    if arguments.get("passes"):  # users' passes get graphs as users have them
+        import tmconvert.surgery  # noqa: F401
+    if arguments.get("verify", True):
+        if target in TARGETS:  # Python starts there while the target's modules load here
+            from tmconvert.verification.processes import worker
+
+            worker.start_process()
+        target_named(target).start_runtime()
+
+
 def _converted_unlocked(
     target: str, model: Model, paths: Sequence[Any], arguments: Mapping[str, Any]
 ) -> Report:
     """Starts the process of the runtime, which takes as long as small conversions, and converts."""
     with no_collections():  # while modules load
-        if arguments.get("passes"):  # users' passes get graphs as users have them
-            import tmconvert.surgery  # noqa: F401
-        if arguments.get("verify", True):
-            if target in TARGETS:  # Python starts there while the target's modules load here
-                from tmconvert.verification.processes import worker
-
-                worker.start_process()
-            target_named(target).start_runtime()
+        _load_modules(target, arguments)
         request = ConversionRequest.of(target, model, paths, arguments)
     notes: list[str] = []
     if request.min_sqnr is not None:
@@ -157,12 +174,16 @@ def simplify(model: Model, path: Output = None, **options: Unpack[OnnxOptions]) 
 @entry_point
 @full_collections_wait()
 @expand_options(TfliteOptions)
-def to_tflite(model: Model, path: Output = None, **options: Unpack[TfliteOptions]) -> Report:
+def to_tflite(
+    model: Model | Mapping[str, Any], path: Output = None, **options: Unpack[TfliteOptions]
+) -> Report:
     """Converts a model to a TFLite file, runs the file, and compares its outputs with those of the model.
 
     Args:
         model: A path or the bytes of any kind of model, an open file, a TracedModule, a ModelProto, a
-            model of ``onnx_ir``, or a PyTorch module with ``example_inputs``.
+            model of ``onnx_ir``, or a PyTorch module with ``example_inputs``. A dict of models by name makes
+            a file with several signatures, which share weights; an entry may be a pair of a module, or a
+            bound method, and its example inputs.
         path: The file to write: a path, or a file that is open for binary writing. Without it, the report
             has the model: ``report.model``, ``report.bytes``.
 

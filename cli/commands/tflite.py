@@ -16,5 +16,6 @@ command = conversion_command(
     example="""\
 tmconvert tflite model.tm model.tflite
 tmconvert tflite net.onnx net.tflite --quantized --calibration data/
-tmconvert tflite model.tm half.tflite --weights float16""",
+tmconvert tflite model.tm half.tflite --weights float16
+tmconvert tflite prefill=a.tm net.tflite --signature decode=b.tm""",
 )

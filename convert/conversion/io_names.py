@@ -62,9 +62,15 @@ def name_edges(graph: InternalGraph, source: InternalGraph, rename: Mapping[str,
 def written_outputs(graph: InternalGraph) -> dict[str, Node]:
     """Returns the outputs of a flat graph by their names in the written file."""
     named, own = list(_output_names(graph.result)), graph.source_names
-    names = [name or own.get(node, node.name) for name, node in named]
+    names = source_outputs(graph)
     _unique(names, [own.get(node, node.name) for node in graph.inputs])
     return dict(zip(names, (node for _, node in named), strict=True))
+
+
+def source_outputs(graph: InternalGraph) -> list[str]:
+    """Returns the names of the outputs of a flat graph in its source, where they may be those of inputs."""
+    own = graph.source_names
+    return [name or own.get(node, node.name) for name, node in _output_names(graph.result)]
 
 
 def output_paths(tree: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], Node]]:

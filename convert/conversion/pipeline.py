@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tmconvert.conversion.io_description import fed_tensors
+from tmconvert.conversion.io_names import source_outputs
 from tmconvert.conversion.io_overrides import saturates
 from tmconvert.conversion.lowering import LoweredModel, in_words, lowered, with_version
 from tmconvert.conversion.prepared_model import PreparedModel
@@ -33,6 +34,31 @@ if TYPE_CHECKING:
     from tmconvert.verification.verify import Verification
 
 
+class EncodedModel(NamedTuple):
+    """A model of a request, ready to be written; ``started`` is the processor's time at its beginning.
+
+    Where the conversion was stopped before, ``encoding`` is None.
+    """
+
+    request: ConversionRequest
+    source: PreparedModel
+    lowered: LoweredModel
+    encoding: Encoding | None
+    report: Report
+    started: float
+
+    @property
+    def graph(self) -> TargetGraph:
+        assert self.encoding is not None
+        return self.encoding.graph
+
+    def verify(self, catalogue: Ops, staged: Sequence[Path]) -> None:
+        """Compares the staged files with the source. Raises VerificationError."""
+        assert self.encoding is not None
+        if self.request.verify:
+            _verify(self, self.encoding, catalogue, staged)
+
+
 def convert(
     request: ConversionRequest, catalogue: Ops, check: Callable[[Path], None] = lambda _: None
 ) -> Report:
@@ -41,6 +67,38 @@ def convert(
     ``check`` gets the first file before it is verified, and may raise. Raises LoadError, UnsupportedError,
     VerificationError, WriteError, UsageError.
     """
+    made = encode_model(request, catalogue)
+    report = made.report
+    if report.stopped:
+        return report
+    is_named = len(report.paths) > len(request.paths)  # the first file refers to the second one by its name
+    with (
+        staged_outputs(*report.paths, named=is_named) as outputs,
+        _staged_parameters(request.options, made.graph, report.notes) as parameter_files,
+    ):
+        files, names = [output.file for output in outputs], [output.path.name for output in outputs]
+        begin("write")
+        request.target.write(made.graph, files, names, value_info=request.options.value_info)
+        staged = finish_files(outputs)
+        report.notes += request.target.check(made.graph, staged)
+        check(staged[0])
+        made.verify(catalogue, staged)
+        commit_together([*outputs, *parameter_files])
+    return report
+
+
+def finish_files(outputs: Sequence[StagedOutput]) -> list[Path]:
+    """Flushes staged files, and returns their paths."""
+    for output in outputs:
+        output.finish()
+    return [output.path for output in outputs]
+
+
+def encode_model(request: ConversionRequest, catalogue: Ops) -> EncodedModel:
+    """Loads, optimizes, lowers and encodes the model of a request; the report describes the graph.
+
+    Raises LoadError, UnsupportedError, UsageError.
+    """
     target, paths, started = request.target, request.paths, time.process_time()
     source = PreparedModel.of(request, catalogue)
     module, overrides, recording = source.module, source.overrides, source.module.recording()
@@ -48,13 +106,15 @@ def convert(
     options = with_version(module, source.options, catalogue, overrides)
     version = target.version_name(options.version)
     model = lowered(module, options, catalogue, request.pass_options.next_to(paths[0]), overrides)
+    if request.signature:
+        _name_signature(model, request.signature)
     own = [each for each in module.notes if options.integers is None or not each.endswith(IN_FLOAT)]
     report = Report(target.name, version, paths, notes=[*own, *model.notes])
     report.seconds, report.passes = model.manager.seconds, model.manager.records
     report.ranges = in_words(model.ranges)
     if model.manager.stopped:
         report.stopped = True
-        return report
+        return EncodedModel(request, source, model, None, report, started)
     chosen = {
         target.name: version,
         **options.recorded(),
@@ -83,40 +143,21 @@ def convert(
     example = None if recording.example is None or overrides.is_cut else recording.example.inputs
     fed = fed_tensors(graph, model.references[0], model.layouts, example)
     describe(report, graph, target.files(graph, paths, options), fed)
-    is_named = len(report.paths) > len(paths)  # the first file refers to the second one by its name
-    with (
-        staged_outputs(*report.paths, named=is_named) as outputs,
-        _staged_parameters(options, graph, report.notes) as parameter_files,
-    ):
-        files, names = [output.file for output in outputs], [output.path.name for output in outputs]
-        begin("write")
-        target.write(graph, files, names, value_info=options.value_info)
-        for output in outputs:
-            output.finish()
-        staged = [output.path for output in outputs]
-        report.notes += target.check(graph, staged)
-        check(staged[0])
-        if request.verify:
-            _verify(request, source, model, catalogue, encoding, staged, report, recording, started)
-        commit_together([*outputs, *parameter_files])
-    return report
+    return EncodedModel(request, source, model, encoding, report, started)
 
 
-def _verify(
-    request: ConversionRequest,
-    source: PreparedModel,
-    model: LoweredModel,
-    catalogue: Ops,
-    encoding: Encoding,
-    staged: Sequence[Path],
-    report: Report,
-    recording: Recording,
-    started: float,
-) -> None:
-    """Verifies the staged files, and sets the fields of ``report``; ``started`` is the processor's time then.
+def _name_signature(model: LoweredModel, signature: str) -> None:
+    """Names the graph, and its outputs as in the source: in signatures they may have the names of inputs."""
+    names = source_outputs(model.references[0])
+    model.graph.signature = signature
+    if len(set(names)) == len(names) == len(model.graph.output_names):
+        model.graph.output_names = names
 
-    Raises VerificationError.
-    """
+
+def _verify(made: EncodedModel, encoding: Encoding, catalogue: Ops, staged: Sequence[Path]) -> None:
+    """Verifies the staged files, and sets the fields of the report. Raises VerificationError."""
+    request, source, model, _, report, started = made
+    recording = source.module.recording()
     begin("verify")
     seconds, samples = time.process_time() - started, _report_samples(request, model)
     references = _references(request, source, model, catalogue, recording, report.notes, *samples)

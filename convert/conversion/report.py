@@ -18,7 +18,7 @@ from tmconvert.conversion.io_description import FedTensor
 from tmconvert.errors import LoadError, UsageError
 from tmconvert.errors.source import printable
 from tmconvert.errors.values import checked_path
-from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.lowering.target_graph import TargetGraph, Value
 from tmconvert.output.atomic import commit_together, staged_outputs
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.targets.options import check_choice
@@ -41,7 +41,7 @@ class Report(NotebookForm):
     ``fed_inputs`` and ``fed_outputs`` are the same as records. ``ranges`` lists the ranges of dynamic sizes
     in which the file is right: ``n <= 512``. ``settings`` are the options that shaped the file; ``advice``
     has rules that were tried for a file in integers, with the gain of each. ``case`` has the inputs and
-    expected outputs that a lock records.
+    expected outputs that a lock records. ``signatures`` has the reports of a file of several models, by name.
     """
 
     target: str
@@ -62,13 +62,19 @@ class Report(NotebookForm):
     settings: dict[str, Any] = field(default_factory=dict)
     advice: list[dict[str, Any]] = field(default_factory=list)
     case: tuple[dict[str, np.ndarray], dict[str, np.ndarray]] | None = field(default=None, repr=False)
+    signatures: dict[str, Report] = field(default_factory=dict)
 
     @property
     def verified(self) -> bool:
+        if self.signatures:
+            return all(each.verified for each in self.signatures.values())
         return self.verification is not None and self.verification.tells
 
     @property
     def max_error(self) -> float | None:
+        errors = [each.max_error for each in self.signatures.values()]
+        if errors:
+            return None if None in errors else max(each for each in errors if each is not None)
         return None if self.verification is None else self.verification.max_error
 
     @property
@@ -128,7 +134,8 @@ class Report(NotebookForm):
             commit_together(outputs)
 
     def usage(self, language: str) -> str:
-        """Returns a program of about ten lines that runs the file; empty where no file was written.
+        """Returns a program of about ten lines that runs the file; empty where no file was written, and for
+        several signatures.
 
         Args:
             language: "python", "cpp" or "kotlin".
@@ -142,7 +149,7 @@ class Report(NotebookForm):
         from tmconvert.targets.usage import LANGUAGES
 
         check_choice("language", language, LANGUAGES)
-        if self.stopped:
+        if self.stopped or self.signatures:
             return ""
         inputs, outputs = (
             [each.tensor for each in tensors] for tensors in (self.fed_inputs, self.fed_outputs)
@@ -175,7 +182,7 @@ class Report(NotebookForm):
         """Returns the lines that the command prints for a conversion."""
         from tmconvert.conversion.report_text import remarks, results
 
-        is_noted = any(note.startswith("not verified") for note in self.notes)
+        is_noted = any("not verified" in note for note in self.notes)
         lines = [*remarks(self, "" if is_noted else "verify=False was given")]
         return "\n".join(map(printable, lines if self.stopped else [*lines, *results(self)]))
 
@@ -195,7 +202,11 @@ class Report(NotebookForm):
             "ranges": self.ranges,
             "notes": self.notes,
             "stopped": self.stopped,
+            **({"signatures": self._signatures_to_json()} if self.signatures else {}),
         }
+
+    def _signatures_to_json(self) -> dict[str, object]:
+        return {name: each.to_json() for name, each in self.signatures.items()}
 
 
 def describe(
@@ -205,16 +216,16 @@ def describe(
     report.fed_inputs, report.fed_outputs = fed
     report.inputs, report.outputs = ([each.to_json() for each in tensors] for tensors in fed)
     report.operators = len(list(graph.all_operators()))
-    report.parameters = _parameters(graph)
+    report.parameters = sum(math.prod(value.shape) for value in weights_of(graph))
     report.paths = tuple(paths)
 
 
-def _parameters(graph: TargetGraph) -> int:
-    """Counts the elements of weights in the file: of constants other than scalars, indices and shapes."""
+def weights_of(graph: TargetGraph) -> list[Value]:
+    """Returns the constants other than scalars, indices and shapes."""
     readers = (each for each in graph.all_operators() if each.type == "DequantizeLinear")
     quantized = {id(each.inputs[0]) for each in readers}  # ONNX has the scales of weights in operators
-    return sum(
-        math.prod(value.shape)
+    return [
+        value
         for value in graph.constants()
         if value.shape
         and (
@@ -222,4 +233,4 @@ def _parameters(graph: TargetGraph) -> int:
             or id(value) in quantized
             or not np.issubdtype(value.dtype, np.integer)
         )
-    )
+    ]

@@ -22,9 +22,12 @@ def remarks(report: Report, reason: str) -> Iterator[str]:
     if report.stopped:
         yield f"stopped after {report.seconds[-1][0]}: no model was written"
         return
+    for name, each in report.signatures.items():
+        if each.verification is not None:
+            yield f"{name}: {verified(each.verification)}"
     if report.verification is not None:
         yield verified(report.verification)
-    elif reason:
+    elif reason and not any(each.verification for each in report.signatures.values()):
         yield f"not verified: {reason}"
     yield from report.notes
 
@@ -77,6 +80,9 @@ def results(report: Report) -> Iterator[str]:
         with contextlib.suppress(OSError):
             yield f"{path}  (weights, {size(path.stat().st_size)})"
     yield from feeding(report)
+    for name, each in report.signatures.items():
+        yield f"  signature {name}"
+        yield from feeding(each)
 
 
 def feeding(report: Report) -> Iterator[str]:

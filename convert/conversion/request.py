@@ -42,7 +42,8 @@ class ConversionRequest:
     ``tracing`` or random ones are used. For a file to verify, ``stored`` are the options of the conversion
     that wrote it, by name. ``min_sqnr`` is the lowest signal-to-noise ratio of outputs, in dB, for which
     rules are found; ``tries_rules`` measures the gain of rules after the conversion. ``verify_on``
-    are names of accelerators. ``lock`` is the path of a record of the conversion.
+    are names of accelerators. ``lock`` is the path of a record of the conversion. ``signature`` is the name
+    of the model in a file of several.
     """
 
     model: Model
@@ -65,6 +66,7 @@ class ConversionRequest:
     verify_on: Sequence[str] | None = None
     lock: Path | None = None
     annotations: Annotations = field(default_factory=Annotations)
+    signature: str = ""
 
     @property
     def target(self) -> Target:

@@ -123,7 +123,8 @@ class TargetGraph:
     ``version`` is the ONNX opset, the N of the TFLite runtime 2.N or the Caffe dialect. ``operators`` are in
     execution order; names of values and operators are unique. An output may be an input or a constant.
     ``input_names`` and ``output_names`` are the user's names, in the source's order (TFLite's signature; ONNX
-    and Caffe use them as the values' names). ``origins`` has the node that each value represents; subgraphs
+    and Caffe use them as the values' names). ``signature`` is the name of TFLite's signature, and empty for
+    the only one of a file. ``origins`` has the node that each value represents; subgraphs
     share that of the whole graph.
     """
 
@@ -138,6 +139,7 @@ class TargetGraph:
     metadata: dict[str, str] = field(default_factory=dict)
     annotations: Annotations = field(default_factory=Annotations)
     origins: dict[Value, Origin] = field(default_factory=dict, repr=False)
+    signature: str = ""
 
     def constants(self) -> list[Value]:
         """Yields every constant once, in the order of first use, including those of subgraphs."""

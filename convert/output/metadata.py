@@ -11,6 +11,7 @@ from typing import NamedTuple
 from tmconvert.ir import TracedModule
 
 OPTIONS, SIZE_RANGES = "tmconvert.options", "tmconvert.size_ranges"
+SOURCE = "tmconvert.source"
 OWN = "tmconvert."  # keys of our own metadata begin with it
 
 
@@ -46,7 +47,7 @@ def metadata(
     ``tmconvert.layout``. ``options`` are those of the conversion that shape the file, as ``OPTIONS``;
     ``ranges`` are those of dynamic sizes in which it is right.
     """
-    entries = {"tmconvert.source": module.producer or "unknown"}
+    entries = {SOURCE: module.producer or "unknown"}
     chosen = {name: value for name, value in options.items() if value}
     entries[OPTIONS] = json.dumps(chosen, sort_keys=True)
     if ranges:

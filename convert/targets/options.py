@@ -18,6 +18,7 @@ TFLITE_RUNTIME = 23
 # The N of the default: two years old; all packages of TensorFlow and LiteRT since then run it. What it lacks
 # is lowered to other operators (targets/tflite/data/element_types.txt has what each release runs).
 DEFAULT_TFLITE_RUNTIME = 18
+DEFAULT_SIGNATURE = "serving_default"  # of TFLite files
 
 # the layout of inputs and outputs; the types of integer activations, of inputs and outputs, and of weights
 IoLayout = Literal["source", "nhwc"]

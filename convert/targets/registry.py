@@ -76,6 +76,11 @@ def runtime_for(target: str, path: Path | None = None) -> Runtime | None:
     return target_named(target).runtime(path)
 
 
+def runtime_of(graph: TargetGraph, path: Path) -> Runtime | None:
+    """Returns the runtime that verifies a graph, which may be a signature of the file at ``path``."""
+    return target_named(graph.target).signature_runtime(path, graph.signature)
+
+
 @cache
 def _loaded(name: str) -> Target:
     if name in _BUILT_IN:

@@ -117,10 +117,10 @@ class Target(ABC):
     output channels. ``random_operators`` draw random numbers; each is given with its attributes
     for a seed. ``macs`` compute the multiply-accumulates of operators from the shapes of operands and
     results; ``widespread_profile`` is that of an accelerator whose defects are notes by default;
-    ``spatial_operators`` work on images in the layout of the target. ``options`` are those that this
-    target alone has, in addition to those of all targets.
-    The built-in targets declare theirs in ``conversion/options``, so that help texts are shown without
-    loading them.
+    ``spatial_operators`` work on images in the layout of the target; ``has_signatures`` states that a file
+    may have several models. ``options`` are those that this target alone has, in addition to those of all
+    targets. The built-in targets declare theirs in ``conversion/options``, so that help texts are shown
+    without loading them.
     """
 
     name: ClassVar[str]
@@ -144,6 +144,7 @@ class Target(ABC):
     macs: ClassVar[Mapping[str, Callable[[Shapes, Shapes], int]]] = {}
     spatial_operators: ClassVar[frozenset[str]] = frozenset()
     has_ordered_versions: ClassVar[bool] = True
+    has_signatures: ClassVar[bool] = False
 
     def __init_subclass__(cls, **others: Any) -> None:
         """Makes the methods that read back a file blame its content for what it breaks."""
@@ -242,6 +243,10 @@ class Target(ABC):
     ) -> None:
         """Writes the graph to open files, which will be called ``names``."""
 
+    def write_signatures(self, graphs: Sequence[TargetGraph], file: BinaryIO) -> None:
+        """Writes several graphs to one file, as its signatures, which share weights."""
+        raise NotImplementedError
+
     def check(self, graph: TargetGraph, paths: Sequence[Path]) -> list[str]:
         """Checks files just written by the format's own rules; returns notes. Raises TmconvertError."""
         return []
@@ -300,6 +305,10 @@ class Target(ABC):
         installed.
         """
         return None
+
+    def signature_runtime(self, path: Path, signature: str) -> Runtime | None:
+        """Returns the runtime that verifies a signature of the file at ``path``, if it has several."""
+        return self.runtime(path)
 
     def source_runtime(self, path: Path) -> Runtime | None:
         """Returns the runtime that computes the reference of a model loaded from the file at ``path``; None

@@ -24,7 +24,7 @@ import numpy as np
 
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
-from tmconvert.targets.registry import target_named
+from tmconvert.targets.registry import runtime_of, target_named
 from tmconvert.verification.compare import Comparison, check, compare, with_coarser
 from tmconvert.verification.noise import decibels, energies
 from tmconvert.verification.references import References
@@ -54,7 +54,7 @@ def verify_compressed(
     and ``computes_in`` its type of floats, where it computes in a narrower one. Raises VerificationError.
     """
     references, inputs, notes = source.references, source.inputs, source.notes
-    runtime = target_named(plain.target).runtime(paths[0])
+    runtime = runtime_of(plain, paths[0])
     with temporary_folder() as folder:
         verified = verify_written(plain.target, _written(plain, folder, "plain"), plain, source)
         if verified is None or runtime is None:

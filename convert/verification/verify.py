@@ -13,7 +13,7 @@ from tmconvert.errors import RuntimeTooOld, UnknownOperator, VerificationError
 from tmconvert.ir.symbolic.data_dependent import depends_on_data
 from tmconvert.ir.types import Paths
 from tmconvert.lowering.target_graph import TargetGraph
-from tmconvert.targets.registry import runtime_for, target_named
+from tmconvert.targets.registry import runtime_of, target_named
 from tmconvert.verification.compare import Comparison
 from tmconvert.verification.random_numbers import (
     FedRuntime,
@@ -139,7 +139,7 @@ def verify_written(
     results.
     """
     notes = references.notes
-    described, installed = target_named(target), runtime_for(target, paths[0])
+    described, installed = target_named(target), runtime_of(graph, paths[0])
     runtime = runtime if runtime is not None and installed is not None else installed
     if runtime is None:
         package = described.runtime_package

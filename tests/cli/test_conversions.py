@@ -95,7 +95,7 @@ def test_lines_for_caffe(folder: Path) -> None:
 
 
 def test_missing_runtime_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tmconvert.verification.verify.runtime_for", lambda target, path=None: None)
+    monkeypatch.setattr("tmconvert.verification.verify.runtime_of", lambda graph, path: None)
     outcome = run("onnx", CONV, "o.onnx")
     assert outcome.status == 0
     assert outcome.stderr == "not verified: no runtime for ONNX is installed (pip install 'onnxruntime')\n"

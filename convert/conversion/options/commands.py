@@ -48,6 +48,14 @@ _PROFILE = Option(
     suggestions=PROFILES,
     metavar="P",
 )
+_SIGNATURES = Option(
+    "signature",
+    "tracing",
+    "Signature to read of a TFLite file with several; or NAME=MODEL, a further signature to write, which "
+    "shares weights.",
+    "entries",
+    metavar="NAME[=MODEL]",
+)
 _VERIFY = Option(
     "inputs",
     "input",
@@ -439,6 +447,9 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     ),
     "stream": (*_STREAM, JSON, *declared(SourceOptions)),
     "trace": (_TRACE_OUTPUT, JSON, *declared(SourceOptions)),
+    "tflite": tuple(
+        _SIGNATURES if each.name == "signature" else each for each in conversion_options("tflite")
+    ),
     "view": (*_VIEW, JSON, *declared(SourceOptions)),
     "verify": (_VERIFY, JSON, *declared(VerifyOptions), *TRACING),
 }

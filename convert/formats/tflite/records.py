@@ -28,6 +28,10 @@ CUSTOM = 32
 _PLACEHOLDER = 127  # the code in the old field, of one byte, where it does not fit there
 
 
+# ends of the names of options that are numbers of subgraphs
+_CALLED = ("subgraph", "subgraph_index")
+
+
 @dataclass(frozen=True)
 class QuantizationRecord:
     """scale and zero point, one of each or one for each index of ``axis``."""
@@ -115,6 +119,15 @@ class ModelRecord:
     description: str
     subgraphs: list[SubgraphRecord]
     main: int = 0
+
+    def reached(self) -> list[SubgraphRecord]:
+        """Returns the main subgraph, and those that its operators call at any depth."""
+        numbers = [self.main]
+        for number in numbers:  # the list grows
+            for operator in self.subgraphs[number].operators:
+                called = [value for key, value in operator.options.items() if key.endswith(_CALLED)]
+                numbers += [each for each in dict.fromkeys(called) if each not in numbers]
+        return [self.subgraphs[number] for number in numbers]
 
 
 def read_model(path: str, data: memoryview, signature: str = "") -> ModelRecord:

@@ -39,7 +39,7 @@ class CompressedWeights(Encoding):
         from tmconvert.verification.compressed_weights import verify_compressed
 
         made = self.compressed
-        check_weights(paths[0], made.stored)
+        check_weights(paths[0], made.stored, self.plain.signature)
         return verify_compressed(paths, self.plain, made.restored, made.rounded, references)
 
 

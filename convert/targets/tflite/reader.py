@@ -16,27 +16,32 @@ from tmconvert.lowering.target_graph import Quantization, Value
 _NUMBERS = ("float32", "float16", "int8", "int16", "int32", "int64")  # of weights and biases
 
 
-def tflite_constants(path: Path) -> dict[str, list[Value]]:
-    """Returns the constants of all subgraphs that may be weights or biases, by name, with data and scales.
+def tflite_constants(path: Path, signature: str = "") -> dict[str, list[Value]]:
+    """Returns the constants that may be weights or biases, by name, with data and scales.
 
-    Tensors may share a name. Raises LoadError TM1001, TM1041 or TM1042.
+    They are those of all subgraphs, or of those that ``signature`` runs. Tensors may share a name.
+
+    Raises LoadError TM1001, TM1041 or TM1042.
     """
     found = {}
-    for name, values in tflite_tensors(path).items():
+    for name, values in tflite_tensors(path, signature).items():
         if constants := [value for value in values if value.is_constant and value.dtype.name in _NUMBERS]:
             found[name] = constants
     return found
 
 
-def tflite_tensors(path: Path) -> dict[str, list[Value]]:
-    """Returns the tensors of all subgraphs by name, except for types that NumPy lacks; constants have data,
+def tflite_tensors(path: Path, signature: str = "") -> dict[str, list[Value]]:
+    """Returns the tensors by name, except for types that NumPy lacks; constants have data,
     those of int4 and int2 in int8.
+
+    They are those of all subgraphs, or of those that ``signature`` runs.
 
     Raises LoadError TM1001, TM1041 or TM1042.
     """
     found: dict[str, list[Value]] = defaultdict(list)
     reader = TensorReader(str(path))
-    for subgraph in read_model(str(path), map_file(str(path))).subgraphs:
+    model = read_model(str(path), map_file(str(path)), signature)
+    for subgraph in model.reached() if signature else model.subgraphs:
         for record in subgraph.tensors:
             dtype = _DTYPES.get(record.type)
             if dtype is None:

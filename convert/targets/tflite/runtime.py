@@ -23,16 +23,19 @@ from tmconvert.verification.runtime import (
 
 
 class LiteRtRuntime(IsolatedRuntime):
-    """LiteRT's interpreter: without ``delegates`` with its own kernels only, else with XNNPACK."""
+    """LiteRT's interpreter: without ``delegates`` with its own kernels only, else with XNNPACK.
+
+    Of a file with several signatures it runs ``signature``, or without one that with the names of the call.
+    """
 
     name = "LiteRT"
 
-    def __init__(self, *, delegates: bool = True) -> None:
-        self.delegates = delegates
+    def __init__(self, *, delegates: bool = True, signature: str = "") -> None:
+        self.delegates, self.signature = delegates, signature
 
     @property
     def settings(self) -> dict[str, Any]:
-        return {"delegates": self.delegates}
+        return {"delegates": self.delegates, "signature": self.signature}
 
     @property
     def version_here(self) -> str:
@@ -48,7 +51,7 @@ class LiteRtRuntime(IsolatedRuntime):
     ) -> list[np.ndarray]:
         with refusals(self.name), silent_stderr():
             interpreter = self._interpreter(paths[0])
-            runner = _runner(interpreter, list(inputs), list(outputs))
+            runner = _runner(interpreter, list(inputs), list(outputs), self.signature)
             if runner is not None:
                 return _signature_results(runner, inputs, outputs)
             input_at, output_at = tflite_positions(interpreter, list(inputs), list(outputs))
@@ -106,11 +109,15 @@ def _tflite_result(interpreter: Any, described: dict[str, Any]) -> np.ndarray:
     return np.array(interpreter.get_tensor(described["index"]))
 
 
-def _runner(interpreter: Any, inputs: list[str], outputs: list[str]) -> Any:
-    """Returns what runs the signature with these names; None where the file has no other than the first."""
+def _runner(interpreter: Any, inputs: list[str], outputs: list[str], signature: str) -> Any:
+    """Returns what runs ``signature``, or that with these names; None where the file has no other than the
+    first.
+    """
     signatures = interpreter.get_signature_list()
     if len(signatures) < 2:
         return None
+    if signature in signatures:
+        return interpreter.get_signature_runner(signature)
     names = {key: ({*own["inputs"]}, {*own["outputs"]}) for key, own in signatures.items()}
     fitting = [key for key, (own, made) in names.items() if own == {*inputs} and made >= {*outputs}]
     return interpreter.get_signature_runner(fitting[0]) if fitting else None

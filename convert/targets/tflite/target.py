@@ -71,7 +71,7 @@ class TfliteTarget(Target):
     runtime_package, version_label = "ai-edge-litert", "TFLite"
     default_io_layout = "nhwc"
     widespread_profile = "litert-gpu"
-    quantizes_inputs = True
+    quantizes_inputs = has_signatures = True
     keeps_qparams = frozenset(name for name, each in SPECS.items() if each.keeps_qparams)
     clamps_at_zero = frozenset(name for name, each in SPECS.items() if each.activation == (0, math.inf))
     macs: ClassVar[Mapping[str, MacsRule]] = {
@@ -192,9 +192,12 @@ class TfliteTarget(Target):
     def write(
         self, graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str], *, value_info: bool = True
     ) -> None:
-        from tmconvert.targets.tflite.writer import write_tflite
+        self.write_signatures([graph], files[0])
 
-        write_tflite(graph, files[0])
+    def write_signatures(self, graphs: Sequence[TargetGraph], file: BinaryIO) -> None:
+        from tmconvert.targets.tflite.writer import write_signatures
+
+        write_signatures(graphs, file)
 
     def usage(
         self, language: str, paths: Sequence[str], inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
@@ -228,11 +231,17 @@ class TfliteTarget(Target):
         return {name: [each.data for each in values if each.data is not None] for name, values in found}
 
     def runtime(self, path: Path | None = None) -> Runtime | None:
+        return self._runtime("")
+
+    def signature_runtime(self, path: Path, signature: str) -> Runtime | None:
+        return self._runtime(signature)
+
+    def _runtime(self, signature: str) -> Runtime | None:
         if importlib.util.find_spec("ai_edge_litert") is None:
             return None
         from tmconvert.targets.tflite.runtime import LiteRtRuntime
 
-        return LiteRtRuntime()
+        return LiteRtRuntime(signature=signature)
 
     def steps(self, path: Path) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
         from tmconvert.targets.tflite.state_variables import steps

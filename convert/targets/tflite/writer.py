@@ -1,14 +1,15 @@
 """Writes TFLite files.
 
-A file has a subgraph for the model and one for each subgraph of its calls, and the weights, which are
-streamed: memory in use does not grow with them. The same graph gives the same bytes. Slots and codes:
-LiteRT's schema.fbs.
+A file has a subgraph for each signature and one for each subgraph of their calls, and the weights, which are
+streamed: memory in use does not grow with them. Weights that are equal are stored once. The same graphs give
+the same bytes. Slots and codes: LiteRT's schema.fbs.
 """
 
 from __future__ import annotations
 
 import struct
-from collections.abc import Hashable, Iterable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import BinaryIO, TypeGuard
 
 import numpy as np
@@ -30,6 +31,8 @@ from tmconvert.ir.symbolic.dims import Dim, example, is_symbolic
 from tmconvert.ir.types import name_of
 from tmconvert.lowering.rounded_constants import packed
 from tmconvert.lowering.target_graph import Attribute, Operator, TargetGraph, Value
+from tmconvert.output.copies import Copies
+from tmconvert.targets.options import DEFAULT_SIGNATURE
 from tmconvert.targets.tflite.operators import SPECS, spec
 from tmconvert.targets.tflite.runtimes import minimum_runtime
 from tmconvert.targets.tflite.versions import model_versions
@@ -39,7 +42,6 @@ RESOURCE = np.dtype(object)  # the type of handles of variables
 _FILE_IDENTIFIER = b"TFL3"
 _TYPES = TENSOR_TYPES | {name: OTHER_TYPES[name] for name in NARROW_BITS} | {RESOURCE.name: 13}
 _SCHEMA_VERSION = 3
-_SIGNATURE = "serving_default"
 _RUNTIME_FIELD_BYTES = 16
 
 # Readers older than the 32-bit code look only at this 8-bit one, where 127 stands for a larger code.
@@ -55,37 +57,46 @@ _COMPARED = 64 * 1024
 
 
 def write_tflite(graph: TargetGraph, file: BinaryIO) -> None:
-    """Writes ``graph`` to ``file`` as one TFLite model.
+    """Writes ``graph`` to ``file`` as the only signature of a TFLite model; see ``write_signatures``."""
+    write_signatures([graph], file)
 
-    ``input_names`` and ``output_names`` are those of the signature "serving_default". ``graph.metadata``
-    becomes metadata entries of UTF-8 text, "min_runtime_version" is added; ``graph.annotations`` follow. A
-    value without a producer at a state input of an operator is a variable tensor. Weights above 2 GiB follow
-    the flatbuffer, which stores their offsets. Raises: InternalError TM9001 when the graph does not fit
-    TFLite; WriteError TM5002 when the tables and small constants alone do not fit a flatbuffer;
-    UnsupportedError TM2003 for numbers above int32. Each comes before the first byte is written.
+
+def write_signatures(graphs: Sequence[TargetGraph], file: BinaryIO) -> None:
+    """Writes ``graphs`` to ``file`` as the signatures of one TFLite model.
+
+    ``input_names`` and ``output_names`` are those of the signature; one without a name is "serving_default".
+    The metadata and the annotations of the first graph are those of the file: texts of ``metadata`` become
+    entries in UTF-8, and "min_runtime_version" is added. A value without a producer at a state input of an
+    operator is a variable tensor. Weights above 2 GiB follow the flatbuffer, which stores their offsets.
+    Raises: InternalError TM9001 when a graph does not fit TFLite; WriteError TM5002 when the tables and small
+    constants alone do not fit a flatbuffer; UnsupportedError TM2003 for numbers above int32. Each comes
+    before the first byte is written.
     """
     skeleton = FlatbufferWriter()
     try:
-        root = _root(skeleton, graph)
+        root = _root(skeleton, graphs)
     except struct.error as error:
         largest = (
             "the largest number of TFLite files is 2,147,483,647, and a size or index of the model is larger"
         )
         raise UnsupportedError("TM2003", largest) from error
     skeleton.write(root, _FILE_IDENTIFIER, file)
-    if graph.annotations.metadata:
+    if graphs[0].annotations.metadata:
         from tmconvert.formats.tflite.model_metadata import append_archive
 
-        append_archive(file, graph.annotations)
+        append_archive(file, graphs[0].annotations)
 
 
-def _root(skeleton: FlatbufferWriter, graph: TargetGraph) -> int:
-    buffers = _Buffers()
-    versions = model_versions(_known(graph.all_operators()))
+def _root(skeleton: FlatbufferWriter, graphs: Sequence[TargetGraph]) -> int:
+    buffers = _Buffers(has_copies=len(graphs) > 1)
+    operators = (operator for graph in graphs for operator in graph.all_operators())
+    versions = model_versions(_known(operators))
     codes = {type: code for code, type in enumerate(versions)}
-    numbers = {inside: number for number, inside in enumerate(dict.fromkeys(graph.nested()))}
+    inner = (inside for graph in graphs for inside in graph.nested())
+    numbers = {inside: number for number, inside in enumerate(dict.fromkeys((*graphs, *inner)))}
     made = [_subgraph(skeleton, buffers, inside, codes, numbers) for inside in numbers]
-    metadata = _metadata(skeleton, buffers, graph, minimum_runtime(versions))
+    metadata = _metadata(skeleton, buffers, graphs[0], minimum_runtime(versions))
+    signatures = [_signature(skeleton, graph, number, made[number][1]) for number, graph in enumerate(graphs)]
     return skeleton.table(
         (0, "uint32", _SCHEMA_VERSION),
         (1, "offset", _operator_codes(skeleton, versions)),
@@ -93,20 +104,32 @@ def _root(skeleton: FlatbufferWriter, graph: TargetGraph) -> int:
         (3, "offset", skeleton.string(f"tmconvert {__version__}")),
         (4, "offset", buffers.tables(skeleton)),
         (6, "offset", metadata),
-        (7, "offset", skeleton.offsets([_signature(skeleton, graph, made[0][1])])),
+        (7, "offset", skeleton.offsets(signatures)),
     )
 
 
 class _Buffers:
-    """The file's buffers: number 0 is empty, and equal contents share one."""
+    """The file's buffers: number 0 is empty, and equal contents share one.
 
-    def __init__(self) -> None:
+    With ``has_copies`` large arrays may be equal that are not in the same memory: the weights of several
+    signatures, which were computed for each.
+    """
+
+    def __init__(self, *, has_copies: bool) -> None:
         self._contents: list[Array] = []
         self._indices: dict[Hashable, int] = {}
+        self._copies = Copies() if has_copies else None
+        self._uses: Counter[Hashable] = Counter()
+
+    def begin_subgraph(self) -> None:
+        self._uses.clear()
 
     def index(self, data: Array, *, is_alone: bool = False) -> int:
-        """Returns the number of the buffer with ``data``; with ``is_alone`` it is not shared."""
-        key = ("alone", len(self._contents)) if is_alone else self._key(data)
+        """Returns the number of the buffer with ``data``; with ``is_alone``, not shared in a subgraph."""
+        key = self._key(data)
+        if is_alone:
+            key = "alone", key, self._uses[key]
+            self._uses[key[1]] += 1
         if key not in self._indices:
             self._contents.append(data)
             self._indices[key] = len(self._contents)
@@ -130,7 +153,7 @@ class _Buffers:
         if data.nbytes <= _COMPARED:
             return _Contents(computed(data))
         # Two views of the same memory; reading large ones to compare them would cost a pass over the file.
-        return memory_of(data)
+        return memory_of(data) if self._copies is None else self._copies.key(data)
 
 
 class _Contents:
@@ -178,6 +201,7 @@ def _subgraph(
     numbers: Mapping[TargetGraph, int],
 ) -> tuple[int, dict[int, int]]:
     """Encodes the subgraph; returns its table, and each value's tensor index by its id()."""
+    buffers.begin_subgraph()
     values, states = _values(graph)
     indices = {id(value): index for index, value in enumerate(values)}
     biases = _biases(graph)
@@ -411,7 +435,7 @@ def _is_int32(item: object) -> TypeGuard[int]:
     return bool(-(2**31) <= item < 2**31)
 
 
-def _signature(skeleton: FlatbufferWriter, graph: TargetGraph, indices: dict[int, int]) -> int:
+def _signature(skeleton: FlatbufferWriter, graph: TargetGraph, number: int, indices: dict[int, int]) -> int:
     def tensor_maps(names: list[str], values: list[Value]) -> int:
         return skeleton.offsets(
             [
@@ -423,8 +447,8 @@ def _signature(skeleton: FlatbufferWriter, graph: TargetGraph, indices: dict[int
     return skeleton.table(
         (0, "offset", tensor_maps(graph.input_names, graph.inputs)),
         (1, "offset", tensor_maps(graph.output_names, graph.outputs)),
-        (2, "offset", skeleton.string(_SIGNATURE)),
-        (4, "uint32", 0),
+        (2, "offset", skeleton.string(graph.signature or DEFAULT_SIGNATURE)),
+        (4, "uint32", number),
     )
 
 

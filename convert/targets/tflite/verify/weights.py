@@ -17,9 +17,11 @@ from tmconvert.targets.tflite.reader import tflite_constants
 _HALF = np.float32(0.5005)  # of a step, with the roundings of float32
 
 
-def check_weights(path: Path, stored: Sequence[tuple[Value, Value]]) -> None:
-    """Raises VerificationError TM4001 where the file at ``path`` does not have the weights of ``stored``."""
-    constants = tflite_constants(path)
+def check_weights(path: Path, stored: Sequence[tuple[Value, Value]], signature: str = "") -> None:
+    """Raises VerificationError TM4001 where the file at ``path``, or a signature of it, does not have the
+    weights of ``stored``.
+    """
+    constants = tflite_constants(path, signature)
     for plain, kept in stored:
         assert plain.data is not None
         found = list(constants.get(kept.name, []))
