@@ -41,6 +41,7 @@ def refused_ranges(
         f"the file would be valid for {first} only: the model computes something else at {at}",
         source=guard.source if isinstance(guard.source, Source) else None,
         notes=[
+            *([("note", f"the other side cannot be written: {guard.why}")] if guard.why else []),
             *also,
             (
                 "help",

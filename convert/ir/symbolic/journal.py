@@ -47,7 +47,8 @@ class Guard(NamedTuple):
     """A guard: the sign of ``difference`` is one of ``signs``; the call at ``place`` depends on it.
 
     ``is_ours`` is true for a guard of a pass or of the lowering, not of the model. One that ``is_of_target``
-    is due to what the target cannot compute; a user may accept it.
+    is due to what the target cannot compute; a user may accept it. ``why`` states why the other side of a
+    branch is not in the file.
     """
 
     difference: Dim
@@ -56,6 +57,7 @@ class Guard(NamedTuple):
     source: Any = None
     is_ours: bool = False
     is_of_target: bool = False
+    why: str = ""
 
     @property
     def is_of_equality(self) -> bool:
@@ -135,6 +137,7 @@ class SizeJournal:
         self.reasons: dict[str, str] = {}
         self.restrictions: list[Guard] = []
         self.source: Any = None
+        self.why = ""  # the other side of the branch at the location is not in the file
         self.in_passes = False
         self.unequal: dict[Dim, Any] = {}
         self._guards: dict[tuple[Dim, frozenset[int]], Guard] = {}
@@ -150,7 +153,7 @@ class SizeJournal:
 
     def at(self, place: str, source: object = None) -> None:
         """Sets the current location of the conversion: a call, with its source line, or a pass."""
-        self.place, self.source = place, source
+        self.place, self.source, self.why = place, source, ""
 
     @property
     def guards(self) -> list[Guard]:
@@ -180,16 +183,16 @@ class SizeJournal:
 
     def assume(self, difference: Dim, signs: frozenset[int]) -> None:
         """Adds the guard that the sign of ``difference`` is one of these."""
-        self._guards.setdefault(
-            (difference, signs), Guard(difference, signs, self.place, self.source, self.in_passes)
-        )
+        made = Guard(difference, signs, self.place, self.source, self.in_passes, why=self.why)
+        self._guards.setdefault((difference, signs), made)
 
     def take(self, difference: Dim, signs: set[int], *, is_of_target: bool = False) -> None:
         """Adds a guard that a user may accept, as of a traced branch: the sign of ``difference`` is one of
         these.
         """
         key = difference, frozenset(signs)
-        self._guards.setdefault(key, Guard(*key, self.place, self.source, False, is_of_target))
+        made = Guard(*key, self.place, self.source, False, is_of_target, self.why)
+        self._guards.setdefault(key, made)
 
     def take_equal(self, difference: Dim) -> None:
         """Restricts the sizes to those with which the ``difference`` is zero, as in a branch of the trace."""
@@ -343,7 +346,9 @@ class SizeJournal:
                 difference = own % size.symbols[name].unit if name in size.symbols else own - whole
                 if isinstance(difference, Dim):
                     self.restrictions.append(
-                        Guard(difference, frozenset({0}), self.place, self.source, self.in_passes)
+                        Guard(
+                            difference, frozenset({0}), self.place, self.source, self.in_passes, why=self.why
+                        )
                     )
 
     @contextlib.contextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,9 +117,64 @@ def thirds(x: torch.Tensor) -> torch.Tensor:
     return torch.stack([x[t] * x[t + 1] + x[t + 2] for t in range(0, len(x) - 2, 3)])
 
 
+def numbers_of_a_counter(x: torch.Tensor) -> Any:
+    total, k = torch.zeros(4, 3), 0
+    for t in range(x.shape[0]):
+        total = total * (1 / (t + 1)) + x[t] * math.sin(t) + x[t] * 0.9**t - math.sqrt(t + 2)
+        k = k + 1
+    return total + k * 0.1, x * (1 / (k + 1))
+
+
+def integers_of_a_counter(x: torch.Tensor) -> torch.Tensor:
+    total, table = torch.zeros(4, 3), torch.arange(12.0).reshape(4, 3)
+    for t in range(x.shape[0]):
+        total = total * 0.5 + x[t] * table[t % 4] + (t // 2) - t**2 * 0.01
+    return total
+
+
+def written_by_functions(x: torch.Tensor) -> torch.Tensor:
+    out = torch.zeros(x.shape[0] + 1, 4, 3)
+    for t in range(x.shape[0]):
+        out = torch.select_scatter(out, x[t] * 2, 0, t)
+        out[t : t + 2] += x[t]
+        out[t][0] = x[t, 1]
+    return out
+
+
+def growing(x: torch.Tensor) -> Any:
+    out, total = x[:1], x.mean(0)
+    for t in range(x.shape[0]):
+        total = total * 0.5 + x[t] + out.mean(0)
+        out = torch.cat([out, total[None]])
+    return total + out.sum(0), out
+
+
+def joined_in_each_round(x: torch.Tensor) -> Any:
+    outs: list[torch.Tensor] = []
+    total = x[0]
+    for t in range(x.shape[0]):
+        outs.append(total * 0.9 + x[t])
+        total = torch.stack(outs).mean(0)
+    return total, torch.stack(outs)
+
+
+def causal(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([x[: t + 1].softmax(0).amax(0) + x[t:].sum(0) for t in range(len(x))])
+
+
+def odd_and_even(x: torch.Tensor) -> torch.Tensor:
+    total = torch.zeros(4, 3)
+    for t in range(x.shape[0]):
+        total = total * 0.5 + x[t] if t % 2 == 0 else total - x[t]
+        if t > 12:
+            total = total.exp().softmax(0)
+    return total
+
+
 LOOPS: list[Function] = [
     *(written, counted, first_otherwise, two_before, several_results, chunked, one_after_the_other),
-    *(nested, every_second, windows, half_the_rows, thirds),
+    *(nested, every_second, windows, half_the_rows, thirds, numbers_of_a_counter, integers_of_a_counter),
+    *(written_by_functions, growing, joined_in_each_round, causal, odd_and_even),
 ]
 
 
@@ -171,18 +227,11 @@ def test_loops_in_tflite(tmp_path: Path) -> None:
     assert tmconvert.to_tflite(traced, tmp_path / "model.tflite").verified
 
 
-def growing(x: torch.Tensor) -> torch.Tensor:
-    out = x[:1]
+def widening(x: torch.Tensor) -> torch.Tensor:
+    out = x[0]
     for t in range(1, x.shape[0]):
-        out = torch.cat([out, (out.mean(0) + x[t])[None]])
+        out = torch.cat([out.mean(0, keepdim=True), out + x[t, :1]])
     return out
-
-
-def odd_and_even(x: torch.Tensor) -> torch.Tensor:
-    total = torch.zeros(4, 3)
-    for t in range(x.shape[0]):
-        total = total * 0.5 + x[t] if t % 2 == 0 else total - x[t]
-    return total
 
 
 def otherwise_at(condition: Callable[[int, int], bool]) -> Function:
@@ -200,19 +249,15 @@ def otherwise_at(condition: Callable[[int, int], bool]) -> Function:
 
 
 REFUSED: dict[Function, str] = {
-    growing: "a tensor has another shape in each round",
-    lambda x: torch.stack(
-        [x[: t + 1].mean(0) for t in range(len(x))]
-    ): "a tensor has another shape in each round",
-    lambda x: torch.stack([x[t] * t**2 for t in range(len(x))]): "a number does not grow by the same amount",
+    widening: "a tensor has another shape in each round",
+    lambda x: torch.stack([x[t] * (7**t % 31) for t in range(len(x))]): "a number follows no rule",
     lambda x: torch.stack([x[t - 2] for t in range(len(x))]): "an index is negative in some rounds only",
-    odd_and_even: "",
     otherwise_at(lambda t, n: n - t > 15): "a comparison of sizes comes out otherwise in a longer loop",
     otherwise_at(lambda t, n: 2 * t < n + 20): "a comparison of sizes comes out otherwise in a longer loop",
     otherwise_at(lambda t, n: n - t == 40): "a comparison of sizes comes out otherwise in a longer loop",
-    otherwise_at(lambda t, n: t == 200): "",
-    otherwise_at(lambda t, n: t > 12): "",
-    otherwise_at(lambda t, n: t % 9 == 0): "",
+    otherwise_at(lambda t, n: float(t) == 200): "",
+    otherwise_at(lambda t, n: float(t) > 12): "",
+    otherwise_at(lambda t, n: t in {9, 18}): "",
 }
 
 

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
-from tmconvert.frontends.torch.tracing.sizes.recovered import Observation, SizeRule, rules_of
+from tmconvert.frontends.torch.tracing.sizes.size_rules import Observation, SizeRule, rules_of
 from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import Symbol
 
 

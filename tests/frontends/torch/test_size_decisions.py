@@ -182,3 +182,58 @@ def test_the_way_of_the_example_is_kept_on_request(tmp_path: Path) -> None:
     with pytest.raises(UnsupportedError, match="valid for t <= 16 only") as caught:
         tmconvert.to_onnx(traced, tmp_path / "m.onnx")
     assert caught.value.code == "TM2030"
+
+
+def other_structure(x: Tensor) -> Tensor | tuple[Tensor, Tensor]:
+    if x.shape[1] > 5:
+        return x, x
+    return x * 2
+
+
+def other_type(x: Tensor) -> Tensor:
+    y = x.sum(1)
+    if x.shape[1] > 5:
+        y = y.to(torch.int64)
+    return y
+
+
+REASONS = {
+    other_structure: "the module returns another structure on each side",
+    other_type: "the sides return different types: int64 [2, 4] and float32 [2, 4]",
+}
+
+
+@pytest.mark.parametrize("function", REASONS)
+def test_a_range_has_the_reason_and_the_line_of_its_branch(
+    function: Callable[[Tensor], Tensor], tmp_path: Path
+) -> None:
+    traced = tmconvert.trace(function, torch.randn(2, 6, 4), dynamic_shapes={"x": {1: "t"}})
+    with pytest.raises(UnsupportedError, match=r"valid for t >= 6 only") as caught:
+        tmconvert.to_onnx(traced, tmp_path / "m.onnx")
+    assert f"the other side cannot be written: {__file__}:" in str(caught.value)
+    assert REASONS[function] in str(caught.value)
+
+
+def test_tensors_of_other_sizes_are_not_equal(tmp_path: Path) -> None:
+    def forward(x: Tensor, y: Tensor) -> Tensor:
+        return x.mean(-1) if torch.equal(x, y) else (x @ y.T).mean(-1)
+
+    axes = {"x": {0: "n"}, "y": {0: "m"}}
+    example = torch.randn(6, 4), torch.randn(5, 4)
+    path = tmp_path / "m.onnx"
+    tmconvert.to_onnx(tmconvert.trace(forward, *example, dynamic_shapes=axes), path)
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    x = torch.randn(7, 4)
+    for y in (x, torch.randn(7, 4), torch.randn(3, 4)):
+        (made,) = session.run(None, {"x": x.numpy(), "y": y.numpy()})
+        np.testing.assert_allclose(made, forward(x, y).numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_a_branch_whose_gradient_is_computed_says_why_it_is_refused() -> None:
+    def forward(x: Tensor) -> Tensor:
+        x = x.requires_grad_()
+        y = x**2 if (x > 0).all() else x**3
+        return torch.autograd.grad(y.sum(), x)[0]
+
+    with pytest.raises(UnsupportedError, match="gradients with respect to its inputs"):
+        tmconvert.trace(forward, torch.randn(3, 4))

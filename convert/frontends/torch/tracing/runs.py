@@ -257,11 +257,8 @@ class Runs:
         found = self.run(others, known=self._known.pop((symbol.name, number), None))
         like, difference = self._like_first(found, others)
         self.rerun.remember(found.example(), difference)
-        if (
-            self._has_loops()
-            and not difference
-            and validate_dynamic_shapes.difference(self.first.tape, like.tape)
-        ):
+        is_same = self._has_loops() and not difference
+        if is_same and validate_dynamic_shapes.difference(self.first.tape, like.tape):
             return self.first.tape  # whose graph computes the same
         return like.tape
 
@@ -316,11 +313,17 @@ class Runs:
         return (found, difference) if replayed is None or self._difference(replayed) else (replayed, "")
 
     def _replayed(self, others: Tensors, path: ModuleRun, expected: ModuleRun) -> ModuleRun | None:
-        """Returns a run with the outcomes of comparisons of another; None if it does not compute the same."""
+        """Returns a run with the outcomes of comparisons of another; None if it does not compute the same, or
+        does on some data only, as one without a decision on data.
+        """
         if path.tape.outcomes == expected.tape.outcomes:
             return None
         found = self.tried(others, path.tape.outcomes)
-        return found if found is not None and have_same_outputs(found, expected) else None
+        if found is None or not have_same_outputs(found, expected):
+            return None
+        return (
+            found if {each.place for each in expected.sides} <= {each.place for each in found.sides} else None
+        )
 
     def tried(self, others: Tensors, replay: Outcomes | None) -> ModuleRun | None:
         try:

@@ -25,7 +25,7 @@ from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation
 from tmconvert.frontends.torch.tracing.recording.modules import parameter_names
 from tmconvert.frontends.torch.tracing.recording.objects import cloned_object, is_cache, opener
 from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain_structure
-from tmconvert.frontends.torch.tracing.recording.tape import Scope, Value, captured_tensors
+from tmconvert.frontends.torch.tracing.recording.tape import ROUNDS, Scope, Value, captured_tensors
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import differing
 from tmconvert.frontends.torch.tracing.runs import Runs, UntouchedModule
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
@@ -100,8 +100,9 @@ def trace_module(
     _check_unseen(first, runs.changed, freeze_control_flow)
     decided = runs.decided_by_data()
     checks = _size_checks(runs, symbols)
-    found = _with_loops(functools.partial(again, int_files=int_files), runs, checks)
-    if found := found or _with_both_sides(again, (int_files, loops), runs, checks):
+    again = functools.partial(again, int_files=int_files)
+    found = _with_loops(again, runs, checks)
+    if found := found or _with_both_sides(functools.partial(again, loops=loops), runs, checks):
         return found
     _note_checks(first, symbols, checks)
     reasons = {name: check.reason for name, check in checks.items() if check.reason}
@@ -285,25 +286,14 @@ def _note_checks(
 
 def _with_both_sides(
     again: Callable[..., TracedModule],
-    given: tuple[Sequence[str], Loops | None],
     runs: Runs,
     checks: Mapping[str, validate_dynamic_shapes.Agreement],
 ) -> TracedModule | None:
-    """Traces again with both sides of comparisons of sizes; None where they cannot be in one file."""
     if runs.first.recorder.freeze_control_flow or not any(check.needed for check in checks.values()):
         return None
-    from tmconvert.frontends.torch.tracing.control_flow.size_ways import FurtherDecisions, deciding
+    from tmconvert.frontends.torch.tracing.control_flow.size_ways import with_both_sides
 
-    places, known = deciding(checks), set(runs.deciding)  # those stay guards that are no decisions
-    while not places <= known:
-        known |= places
-        try:
-            return again(deciding=frozenset(known), int_files=given[0], loops=given[1])
-        except FurtherDecisions as further:
-            places = further.places
-        except Exception:  # as without
-            break
-    return None
+    return with_both_sides(again, runs.deciding, checks)
 
 
 def _check_empty_axes(runs: Runs) -> None:
@@ -389,15 +379,26 @@ def _with_traced_int(
     """
     from tmconvert.frontends.torch.tracing.loops.rolling import lost_sizes
 
-    found, numbers = runs.first.tape.int_files, {symbol.name: symbol.number for symbol in runs.symbols}
-    lost = lost_sizes(runs.loops, numbers, reasons)
+    found = runs.first.tape.int_files
+    lost = lost_sizes(runs.loops, runs.symbols, reasons, runs.tape_at)
     if found.keys() <= set(known):
-        raise lost
+        return _with_counters(again, runs, lost)
     try:
         return again(int_files=(*known, *found))
     except Exception as error:  # as without
         remains = isinstance(error, UnsupportedError) and error.code == lost.code
         raise (error if remains else lost) from None  # what ``int`` lost is no longer a reason
+
+
+def _with_counters(again: Callable[..., TracedModule], runs: Runs, refused: UnsupportedError) -> TracedModule:
+    """Traces again with comparisons of counters as decisions, if they may be why loops are ``refused``."""
+    from tmconvert.frontends.torch.tracing.control_flow.size_ways import trace_deciding
+
+    if refused.code == "TM2031" and runs.first.tape.has_ranges and runs.loops is None:
+        with suppress(Exception):  # then its reason is the user's
+            if (made := trace_deciding(again, runs.deciding, {ROUNDS})) is not None:
+                return made
+    raise refused
 
 
 def _traced_again(
@@ -430,7 +431,10 @@ def _with_loops(
     longer = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, short)
     arguments = runs.clone({id(runs.inputs[name]): each for name, each in longer.items()})
     with nullcontext() if is_refused else suppress(TmconvertError):  # then its sizes have a range
-        traced = again(arguments=arguments, loops=found)
+        try:
+            traced = again(arguments=arguments, loops=found, deciding=runs.deciding)
+        except UnsupportedError as refused:
+            return _with_counters(again, runs, refused)
         traced.example = runs.first.example()
         return traced
     return None

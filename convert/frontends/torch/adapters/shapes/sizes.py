@@ -191,12 +191,13 @@ def _note_ones(name: str, left: Any, right: Any, outcome: bool) -> None:
 
 
 @FUNCTIONS.add("tm.assume")
-def assume(g, name, left, right, outcome):
-    """A guard: a comparison of sizes that the trace depends on.
+def assume(g, name, left, right, outcome, why=""):
+    """A guard: a comparison of sizes that the trace depends on; ``why`` the other side is not in the file.
 
     Raises Refusal for sizes with another outcome. A comparison of data-dependent sizes takes the outcome of
     the example, which is reported, unless the sizes differ by a constant.
     """
+    current_journal().why = why
     is_quotient = isinstance(left, SizeFloat) or isinstance(right, SizeFloat)
     if data_symbols((left, right)) and not is_quotient:
         difference = left - right

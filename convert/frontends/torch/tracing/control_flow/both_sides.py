@@ -288,7 +288,7 @@ class BothSides:
             found = next(self._on_other_data(given), None)
         if found is None:
             found = self._forced(run.changed, given, decision)
-        if found is not None:
+        if found is not None and decision.args[0].depends:  # not on the number of a round
             place = str(decision.source)
             natural = self._found if self._loops or self._one_by_one else []
             natural = [found] if found in self._found else [*natural]

@@ -141,21 +141,35 @@ def answer(
     *,
     choice: Any = None,
 ) -> bool | None:
-    """Returns the answer to a call that converts data to a bool; None where it cannot be a decision.
-
-    Both sides cannot be recorded in a gradient, nor in a function argument of a call.
-    """
-    inner = all(
-        outer.items and outer.items[-1] is scope for scope, outer in pairwise(recorder.scope.ancestors())
-    )
-    if not inner or recorder.follows_gradients or recorder.is_batched:
-        return None
-    condition = condition_of(recorder, name, *arguments)
+    """Returns the answer to a call that converts data to a bool; None where it cannot be a decision."""
+    if name == "equal" and _have_other_shapes(recorder, *arguments[0]):
+        return False
+    condition = None if why_undecidable(recorder) else condition_of(recorder, name, *arguments)
     if condition is None:
         return None
     decisions: Decisions = recorder.tape.answering or Decisions(recorder)
     recorder.tape.answering = decisions
     return decisions.answer(condition, outcome, place, choice)
+
+
+def why_undecidable(recorder: Recorder) -> str:
+    """Returns why both sides of a decision cannot be recorded at the current place; empty if they can."""
+    if recorder.follows_gradients:
+        return "both sides cannot be recorded in a module that computes gradients with respect to its inputs"
+    if recorder.is_batched:
+        return "both sides cannot be recorded in a function that torch.vmap runs"
+    pairs = pairwise(recorder.scope.ancestors())
+    if not all(outer.items and outer.items[-1] is scope for scope, outer in pairs):
+        return "both sides cannot be recorded in a function that is the argument of a call"
+    return ""
+
+
+def _have_other_shapes(recorder: Recorder, one: torch.Tensor, two: torch.Tensor) -> bool:
+    """Whether two tensors have other shapes; open sizes are compared as Python does."""
+    if one.dim() != two.dim():
+        return True
+    pairs = zip(recorder.shape_of(one), recorder.shape_of(two), strict=True)
+    return any(a != b for a, b in pairs)
 
 
 def condition_of(
@@ -167,7 +181,7 @@ def condition_of(
         name in ("item", "_local_scalar_dense") and first.dtype == torch.bool
     ):
         return first
-    if name == "equal" and args[0].shape == args[1].shape:
+    if name == "equal":
         return _reduced(recorder, torch.all, torch.eq, args, kwargs)
     if name == "allclose":
         return _reduced(recorder, torch.all, torch.isclose, args, kwargs)

@@ -7,10 +7,12 @@ with the condition as the keyword ``choice``: what the sides return may differ i
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 import torch
 
+from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.recording.tape import Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.ir.tree import leaves
@@ -18,6 +20,7 @@ from tmconvert.ir.tree import leaves
 Place = tuple[str, str]  # of a comparison: the line and the operator
 MOST_TRIED = 24  # sizes of each symbol
 Inputs = Mapping[str, torch.Tensor]
+T = TypeVar("T")
 
 
 class FurtherDecisions(Exception):
@@ -32,6 +35,48 @@ def deciding(checks: Mapping[str, validate_dynamic_shapes.Agreement]) -> set[Pla
     """Returns the lines and operators of the comparisons that explain other calls at other sizes."""
     guards = {guard for check in checks.values() for guard in check.needed}
     return {(str(guard.source), guard.args[0]) for guard in guards}
+
+
+def with_both_sides(
+    again: Callable[..., T],
+    given: Collection[Place],
+    checks: Mapping[str, validate_dynamic_shapes.Agreement],
+) -> T | None:
+    """Traces ``again`` with both sides of comparisons of sizes; None where they cannot be in one file.
+
+    The guards that then remain have the reason. The comparisons ``given`` are decisions already.
+    """
+    try:
+        return trace_deciding(again, given, deciding(checks))
+    except Exception as error:  # the file is that of one side, for a range of sizes
+        for guard in {guard for check in checks.values() for guard in check.needed}:
+            guard.kwargs = {"why": reason_of(error)}
+    return None
+
+
+def trace_deciding(again: Callable[..., T], given: Collection[Place], places: Collection[Place]) -> T | None:
+    """Traces ``again`` with further comparisons as decisions than those ``given``, and with those that they
+    lead to; None where all of them are known.
+    """
+    known = set(given)  # those stay guards that are no decisions
+    while not known.issuperset(places):
+        known |= {*places}
+        try:
+            return again(deciding=frozenset(known))
+        except FurtherDecisions as further:
+            places = further.places
+    return None
+
+
+def reason_of(error: Exception) -> str:
+    """Returns why both sides could not be written, in one line with the place of the reason."""
+    if not isinstance(error, TmconvertError):
+        text = str(error).partition("\n")[0]
+        is_own = type(error).__module__.startswith("tmconvert")
+        return text if is_own and text else f"{type(error).__name__}: {text}"
+    reasons = [note for kind, note in error.notes if kind == "note"]
+    text = reasons[0] if reasons else error.message
+    return f"{error.source}: {text}" if error.source else text
 
 
 def candidates(

@@ -24,7 +24,15 @@ from tmconvert.frontends.torch.tracing.data.integers import (
 )
 from tmconvert.frontends.torch.tracing.recording import copies
 from tmconvert.frontends.torch.tracing.recording.source_lines import is_assertion, user_place
-from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt, lost_number, untraced
+from tmconvert.frontends.torch.tracing.recording.tape import ROUNDS
+from tmconvert.frontends.torch.tracing.sizes.integers import (
+    TO_NUMBER,
+    TO_TEXT,
+    TracedFloat,
+    TracedInt,
+    lost_number,
+    untraced,
+)
 from tmconvert.frontends.torch.tracing.special import quantized
 
 if TYPE_CHECKING:
@@ -99,10 +107,11 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
     if is_in_check():
         recorder.tape.checks.setdefault(str(_place(recorder)))
         return result
-    place = _place(recorder)
+    place, why = _place(recorder), ""
     if isinstance(result, bool) and not recorder.freeze_control_flow:
-        from tmconvert.frontends.torch.tracing.control_flow.decisions import answer
+        from tmconvert.frontends.torch.tracing.control_flow.decisions import answer, why_undecidable
 
+        why = why_undecidable(recorder)
         if (decided := answer(recorder, name, (args, kwargs), result, place)) is not None:
             return decided
     what = WHAT.get(name, "it is converted to a number or array of Python")
@@ -116,7 +125,7 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
 
             if (number := floats.read(recorder, name, operands[0], result)) is not None:
                 return number
-        raise reads_data(place, what)
+        raise reads_data(place, what, why)
     shown = repr(result) if isinstance(result, (bool, int, float)) else type(result).__name__
     recorder.tape.decisions.append(f"{place}: {what}, {shown} with the example inputs")
     return result
@@ -153,6 +162,27 @@ def decided_size(
     from tmconvert.frontends.torch.tracing.control_flow.size_decisions import answer_sizes
 
     return answer_sizes(recorder, name, operands, outcome, place)
+
+
+def answer_otherwise(recorder: Recorder, name: str, left: Any, right: Any, outcome: bool) -> bool | None:
+    """Returns the answer to a comparison of a counter that is followed, a loop over a size, or a size that
+    becomes text or a plain number; None for a comparison of sizes.
+    """
+    if name == "range":
+        recorder.tape.has_ranges = True
+        return ROUNDS in recorder.tape.deciding
+    if name in TO_TEXT or name in TO_NUMBER:
+        from tmconvert.frontends.torch.tracing.sizes.lost_numbers import note_conversion
+
+        note_conversion(recorder.tape, name, left)
+        return outcome
+    if ROUNDS not in recorder.tape.deciding:
+        return None
+    from tmconvert.frontends.torch.tracing.loops.counters import Counted, answer_counter
+
+    if not isinstance(left, Counted):
+        return None
+    return answer_counter(recorder, name, left, right, outcome, user_place())
 
 
 def _symbolic(recorder: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, object]) -> Any:

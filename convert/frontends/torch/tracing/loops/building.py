@@ -6,13 +6,16 @@ slice of a tensor that is computed before the scan: ``torch.arange(count) * step
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
+
+import torch
 
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.loops.after import uses_after
-from tmconvert.frontends.torch.tracing.loops.copies import Carried, Copies, Differs, Inside, Linear, steps_of
-from tmconvert.frontends.torch.tracing.loops.indexing import Counter, with_counters
+from tmconvert.frontends.torch.tracing.loops.copies import Carried, Copies, Counted, Differs, Inside, steps_of
+from tmconvert.frontends.torch.tracing.loops.indexing import with_counters
+from tmconvert.frontends.torch.tracing.loops.progressions import Progression
 from tmconvert.frontends.torch.tracing.loops.tidy import Item, like, used_by
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Value
 from tmconvert.ir.inert import GlobalRef
@@ -89,7 +92,7 @@ class Step:
         for old, new in subgraphs.items():
             new.args = map_leaves(lambda leaf, new=new: self._new(leaf, new), old.args)  # type: ignore[misc]
             self._scope(old, new)
-        if any(isinstance(leaf, Counter) for leaf in leaves((args, kwargs))):
+        if any(isinstance(leaf, Progression) for leaf in leaves((args, kwargs))):
             scope.items.extend(with_counters(self, call, scope))
         else:
             scope.items.append(call)
@@ -106,7 +109,9 @@ class Step:
         return body
 
     def _new(self, leaf: object, scope: Scope) -> Any:
-        value = like(leaf, scope) if isinstance(leaf, Value) else leaf
+        value: Any = like(leaf, scope) if isinstance(leaf, Value) else leaf
+        if len(self.made) in self.copies.open:
+            value.is_open = value.depends = True
         self.made.append(value)
         return value
 
@@ -116,12 +121,12 @@ class Step:
             return self.made[use.position]
         if isinstance(use, Carried):
             return self._slots(use)[-1]
-        if isinstance(use, Linear):
-            return Counter(use.start, use.step) if use.like is None else self._constant(use)
+        if isinstance(use, Counted):
+            return use.progression if use.like is None else self._constant(use)
         return use.leaf
 
     def _scalar(self, leaf: object) -> Any:
-        return self.sequence(leaf) if isinstance(leaf, Counter) else leaf
+        return self.sequence(leaf) if isinstance(leaf, Progression) else leaf
 
     def _slots(self, use: Carried) -> list[Value]:
         """Returns the formal inputs for the result of the round before, of the one before that, and so on."""
@@ -132,7 +137,7 @@ class Step:
 
     # ---- sequences
 
-    def sequence(self, counter: Counter, length: int | None = None) -> Value:
+    def sequence(self, counter: Progression, length: int | None = None) -> Value:
         """Returns the number of a round; with a length, the numbers from there on in a tensor of one axis."""
         key = (counter, type(counter.start), length)
         if key not in self._sequences:
@@ -145,10 +150,10 @@ class Step:
             self._sequences[key] = self._slice(value)
         return self._sequences[key]
 
-    def _constant(self, use: Linear) -> Value:
-        key = use.start, use.step, use.like.shape, use.like.dtype
+    def _constant(self, use: Counted) -> Value:
+        key = use.progression, use.like.shape, use.like.dtype
         if key not in self._sequences:
-            value = self._numbers(Counter(use.start, use.step))
+            value = self._numbers(use.progression)
             value = self._emit("to", value, GlobalRef("torch", use.like.dtype), shape=value.shape or ())
             value.dtype = use.like.dtype
             shape = (self.copies.count, *use.like.shape)
@@ -156,12 +161,22 @@ class Step:
             self._sequences[key] = self._slice(value)
         return self._sequences[key]
 
-    def _numbers(self, counter: Counter) -> Value:
+    def _numbers(self, counter: Progression) -> Value:
         shape = (self.copies.count,)
         value = self._emit(None, self.copies.count, shape=shape)
-        if counter.step != 1:
-            value = self._emit("mul", value, counter.step, shape=shape)
-        return self._emit("add", value, counter.start, shape=shape)
+        return self.compute(counter, value, lambda method, *args: self._emit(method, *args, shape=shape))
+
+    def compute(self, progression: Progression, number: Value, emit: Callable[..., Value]) -> Value:
+        """Returns the number that follows the number of a round, by calls of methods of tensors."""
+        for name, *operands in progression.steps():
+            if name != "table":
+                number = emit(name, number, *operands)
+                continue
+            table = torch.tensor(operands[0])
+            dtype = str(table.dtype).removeprefix("torch.")
+            constant = Value(self.outer, "const", tuple(table.shape), dtype, captured=table)
+            number = emit("__getitem__", constant, emit("remainder", number, len(table)))
+        return number
 
     def _emit(self, method: str | None, *args: object, shape: tuple[int, ...]) -> Value:
         """Adds a call before the scan; without a method that of torch.arange."""
@@ -192,8 +207,17 @@ class Step:
         """Returns the number of rounds that have a result at a position."""
         return self.copies.count
 
+    def check_shape(self, position: int) -> None:
+        """Raises Differs where the results of the rounds at a position have other shapes."""
+        if position in self.copies.open:
+            shape = list(self.made[position].shape)
+            raise Differs(
+                f"a tensor of another shape in each round, first {shape}, is used after the loop", self.source
+            )
+
     def row(self, position: int) -> Value:
         """Returns the results of all rounds at a position, stacked."""
+        self.check_shape(position)
         if position not in self.rows:
             value = self.made[position]
             self.rows[position] = like(value, self.outer, (self.copies.count, *value.shape))
@@ -222,7 +246,7 @@ class Step:
     def call(self) -> Iterator[Record]:
         """Yields the calls that make the sequences, and that of the scan."""
         if not self._scanned:
-            self._scanned.append(self._numbers(Counter(0, 1)))
+            self._scanned.append(self._numbers(Progression(0, 1)))
             slices = [Value(self.scope, "number", (), "int64")]
         else:
             slices = list(self._sequences.values())

@@ -10,21 +10,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.errors.source import Source
+from tmconvert.frontends.torch.tracing.loops.progressions import NUMBERS, Progression, progression_of
 from tmconvert.frontends.torch.tracing.loops.tidy import Item
 from tmconvert.frontends.torch.tracing.recording.tape import Scope, Value
 from tmconvert.ir.tree import leaves
 
-LEAST = 3  # copies that show how a number grows
+LEAST = 3  # copies of a loop
+FIRST = 6  # copies that are compared first
 PEELED = 2  # copies at the start, and at the end, that may do something else
 CANDIDATES = 24
-NUMBERS = (int, float)
 
 
-class Linear(NamedTuple):
-    """A number that is ``start + step * number`` in the copy of this number."""
+class Counted(NamedTuple):
+    """A number that follows the number of the copy."""
 
-    start: float
-    step: float
+    progression: Progression
     like: Any = None  # the constant tensor of one element that has it
 
 
@@ -57,12 +57,16 @@ class Differs(Exception):
 
 @dataclass
 class Copies:
-    """``count`` copies of ``period`` items from ``start`` on; ``uses`` is what each leaf of a copy is."""
+    """``count`` copies of ``period`` items from ``start`` on; ``uses`` is what each leaf of a copy is.
+
+    At the positions that are ``open``, results have other sizes in each copy.
+    """
 
     start: int
     period: int
     count: int
     uses: list[Any] = field(default_factory=list)
+    open: frozenset[int] = frozenset()
 
 
 # ---- the leaves of items
@@ -144,7 +148,7 @@ def copies_in(
             for shift in range(rest + 1 if most - peeled >= LEAST else 0):
                 at = start + shift + front * period
                 try:
-                    matched(steps, at, period, LEAST, sizes)
+                    matched(steps, at, period, min(most - peeled, FIRST), sizes)
                     return matched(steps, at, period, most - peeled, sizes)
                 except Differs as differs:
                     first = first or differs
@@ -166,23 +170,31 @@ def matched(
                 places.setdefault(leaf, (number, position))
     if any([step.key for step in copy] != [step.key for step in copies[0]] for copy in copies):
         raise Differs("its rounds differ", copies[0][0].source if copies[0] else None)
-    _check_made(copies)
-    found = Copies(start, period, count)
+    found = Copies(start, period, count, open=_open_results(copies))
     for column in zip(*copies, strict=True):
         for used in zip(*(step.uses for step in column), strict=True):
             found.uses.append(_use(used, places, sizes, column[0].source))
     return found
 
 
-def _check_made(copies: Sequence[Sequence[Step]]) -> None:
-    for column in zip(*copies, strict=True):
-        for made in zip(*(step.made for step in column), strict=True):
-            kinds = {(leaf.shape, leaf.dtype) if isinstance(leaf, Value) else repr(leaf) for leaf in made}
-            if len(kinds) > 1:
-                shapes = [list(leaf.shape or ()) for leaf in made if isinstance(leaf, Value)][:2]
-                raise Differs(
-                    f"a tensor has another shape in each round: {shapes[0]}, {shapes[1]}", column[0].source
-                )
+def _open_results(copies: Sequence[Sequence[Step]]) -> frozenset[int]:
+    """Returns the positions of results with other sizes in each copy. Raises Differs for other types."""
+    columns = (
+        (made, column[0].source)
+        for column in zip(*copies, strict=True)
+        for made in zip(*(step.made for step in column), strict=True)
+    )
+    found = set[int]()
+    for position, (made, source) in enumerate(columns):
+        if len({(_rank(leaf), leaf.dtype) if isinstance(leaf, Value) else repr(leaf) for leaf in made}) > 1:
+            raise Differs("a tensor has another type in each round", source)
+        if len({leaf.shape for leaf in made if isinstance(leaf, Value)}) > 1:
+            found.add(position)
+    return frozenset(found)
+
+
+def _rank(value: Value) -> int | None:
+    return None if value.shape is None else len(value.shape)
 
 
 def _use(
@@ -196,13 +208,13 @@ def _use(
     if not isinstance(first, Value):
         if all(leaf == first and type(leaf) is type(first) for leaf in used):
             return Same(first)
-        return _linear(used, source)
+        return _counted(used, source)
     if all(leaf is first for leaf in used) and first not in places:
         return Same(first)
     if all(leaf.captured is not None for leaf in used):
         return _constant(used, source)
     if first not in places and all(leaf in sizes and leaf not in places for leaf in used):
-        return _linear([sizes[leaf] for leaf in used], source)
+        return _counted([sizes[leaf] for leaf in used], source)
     last = places.get(used[-1])
     if last is None:
         raise Differs("it takes other tensors from before the loop in each round", source)
@@ -213,28 +225,26 @@ def _use(
         return Inside(position)
     initial = used[:lag]
     kinds = {(leaf.shape, leaf.dtype, leaf.qparams) for leaf in used}
+    if len({leaf.shape for leaf in used}) > 1:
+        shapes = [list(leaf.shape or ()) for leaf in used][-2:]
+        raise Differs(f"a tensor has another shape in each round: {shapes[0]}, {shapes[1]}", source)
     if any(leaf in places for leaf in initial) or len(kinds) > 1 or first.shape is None:
         raise Differs("what it starts with has another type than what the rounds give", source)
     return Carried(position, initial)
 
 
-def _linear(used: Sequence[Any], source: Source | None) -> Linear:
+def _counted(used: Sequence[Any], source: Source | None) -> Counted:
     if any(type(leaf) not in NUMBERS or type(leaf) is not type(used[0]) for leaf in used):
         raise Differs("it takes other constants in each round", source)
-    start, step = used[0], used[1] - used[0]
-    if type(start) is float:
-        step = float(f"{(used[-1] - used[0]) / (len(used) - 1):.12g}")  # the same for any number of rounds
-    expected = [start + step * number for number in range(len(used))]
-    pairs = enumerate(zip(used, expected, strict=True))
-    other = next((i for i, pair in pairs if not math.isclose(*pair, rel_tol=1e-11, abs_tol=1e-11)), None)
-    if other is None:
-        return Linear(start, step)
-    shown = ", ".join(map(str, used[max(other - 2, 0) :][:3]))
-    raise Differs(f"a number does not grow by the same amount in each round: {shown}", source)
+    found = progression_of([*enumerate(used)])
+    if found is not None:
+        return Counted(found)
+    shown = ", ".join(map(str, used[:4]))
+    raise Differs(f"a number follows no rule that a file has: {shown}", source)
 
 
 def _constant(used: Sequence[Value], source: Source | None) -> Any:
-    """Returns what constant tensors are: the same, or one element that grows."""
+    """Returns what constant tensors are: the same, or one element that follows the number of the round."""
     from tmconvert.frontends.torch.tracing.control_flow.alignment import same_constant
 
     if all(same_constant(used[0], leaf) for leaf in used):
@@ -242,5 +252,4 @@ def _constant(used: Sequence[Value], source: Source | None) -> Any:
     kinds = {(leaf.shape, leaf.dtype) for leaf in used}
     if len(kinds) > 1 or math.prod(used[0].shape or ()) != 1:
         raise Differs("it takes other constant tensors in each round", source)
-    found = _linear([leaf.captured.item() for leaf in used], source)
-    return Linear(found.start, found.step, used[0])
+    return _counted([leaf.captured.item() for leaf in used], source)._replace(like=used[0])

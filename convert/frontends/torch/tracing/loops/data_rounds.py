@@ -17,7 +17,7 @@ import torch
 from tmconvert.frontends.torch.tracing.control_flow.joining import LABELS, is_cheap
 from tmconvert.frontends.torch.tracing.loops.building import LABEL, WHILE, Step
 from tmconvert.frontends.torch.tracing.loops.copies import Carried, Copies, Differs, Inside, steps_of
-from tmconvert.frontends.torch.tracing.loops.indexing import Counter
+from tmconvert.frontends.torch.tracing.loops.progressions import Progression
 from tmconvert.frontends.torch.tracing.loops.tidy import Item, like
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Value
 from tmconvert.ir.inert import GlobalRef
@@ -95,6 +95,12 @@ class Rounds(Step):
             self._number.new = self._inner("add", inside, 1, like=inside)
         return self._number
 
+    def _of_number(self, method: str, *args: Any) -> Value:
+        """Adds a call with the number of the round."""
+        is_float = any(isinstance(each, float) or getattr(each, "dtype", "") == "float32" for each in args)
+        dtype = "float32" if is_float else "int64"
+        return self._inner(method, *args, like=self._round().inside, dtype=dtype)
+
     def _inner(self, method: str, *args: object, like: Value, shape: Any = None, dtype: Any = None) -> Value:
         value = Value(
             self.scope, f"{method}_out", like.shape if shape is None else shape, dtype or like.dtype
@@ -102,13 +108,11 @@ class Rounds(Step):
         self._front.append(Record(method, True, args, {}, value, self.source))
         return value
 
-    def sequence(self, counter: Counter, length: int | None = None) -> Value:
+    def sequence(self, counter: Progression, length: int | None = None) -> Value:
         key = (counter, type(counter.start), length)
         if key not in self._sequences:
             number = self._round().inside
-            dtype = "float32" if isinstance(counter.start, float) else "int64"
-            value = self._inner("mul", number, counter.step, like=number, dtype=dtype)
-            value = self._inner("add", value, counter.start, like=value)
+            value = self.compute(counter, number, self._of_number)
             if length is not None:
                 value = self._inner("reshape", value, (1,), like=value, shape=(1,))
             if length is not None and length > 1:
@@ -119,7 +123,7 @@ class Rounds(Step):
         return self._sequences[key]
 
     def _constant(self, use: Any) -> Value:
-        value = self.sequence(Counter(use.start, use.step))
+        value = self.sequence(use.progression)
         shape, dtype = use.like.shape, use.like.dtype
         value = self._inner("to", value, GlobalRef("torch", dtype), like=value, dtype=dtype)
         return self._inner("reshape", value, shape, like=value, shape=shape)
@@ -128,6 +132,7 @@ class Rounds(Step):
 
     def final(self, position: int, age: int) -> Value | None:
         """Returns the result at a position of the last round, or of the last one that did not stop."""
+        self.check_shape(position)
         stopped = self.rests and age == 0
         if age > (1 if self.rests else 0):
             raise Differs("a result of one round is used after the loop", self.source)
@@ -161,6 +166,7 @@ class Rounds(Step):
         """Returns the results of all rounds at a position: the first rows of a buffer for the most rounds."""
         if self.most is None:
             raise Differs("a list grows in a loop without a largest number of rounds", self.source)
+        self.check_shape(position)
         if position not in self._lists:
             value = self.made[position]
             buffer = Value(self.outer, "rows", (self.most, *(value.shape or ())), value.dtype)
@@ -168,7 +174,7 @@ class Rounds(Step):
             scope = self.side if self.before and position >= self._border else self.scope
             row = like(value, scope, (1, *(value.shape or ())))
             scope.items.append(Record("unsqueeze", True, (value, 0), {}, row, self.source))
-            index = self.sequence(Counter(0, 1), 1)
+            index = self.sequence(Progression(0, 1), 1)
             scope.items.append(Record("index_copy", True, (inside, 0, index, row), {}, new, self.source))
             self.made.append(new)
             slot = Slot(inside, new, buffer, None)

@@ -29,11 +29,11 @@ class Growth(NamedTuple):
 def join_growth(top: Scope) -> None:
     """Joins once what is appended to a tensor again and again, where nothing else reads the tensor."""
     for scope in [*scopes_of(top)]:
-        grown = _growths(scope)
+        grown = growths(scope)
         if not grown:
             continue
         for item in scope.items:
-            _read_end(item, grown)
+            read_end(item, grown)
         uses = Counter(
             [value for item in top.items for value in used_by(item)] + leaves_of(Value, top.result)
         )
@@ -59,7 +59,7 @@ def _joined(parts: list[Value], call: Record, grown: dict[Any, Growth]) -> Recor
     return Record("torch.cat", False, (parts, grown[call.result].axis), {}, call.result, call.source)
 
 
-def _growths(scope: Scope) -> dict[Any, Growth]:
+def growths(scope: Scope) -> dict[Any, Growth]:
     """Returns the joins at lines that append to the result of the same line, by their results."""
     found: dict[Any, Growth] = {}
     lines: dict[Any, str] = {}
@@ -84,7 +84,7 @@ def _growth(call: Record, lines: dict[Any, str]) -> Growth | None:
     return Growth(call.result, old, new, is_last, axis % len(call.result.shape))
 
 
-def _read_end(item: Item, grown: dict[Any, Growth]) -> None:
+def read_end(item: Item, grown: dict[Any, Growth]) -> None:
     """Takes what a call selects of the end of a tensor that grows from the part that was appended last."""
     if not isinstance(item, Record) or not item.args or not isinstance(item.args[0], Value):
         return

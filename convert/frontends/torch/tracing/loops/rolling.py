@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing.loops.buffers import buffer_growth
 from tmconvert.frontends.torch.tracing.loops.building import rolled
 from tmconvert.frontends.torch.tracing.loops.comparisons import changing, lines_of_rounds
 from tmconvert.frontends.torch.tracing.loops.copies import LEAST, Differs, copies_in, repeats, steps_of
@@ -61,6 +63,7 @@ class Loops:
     def roll(self, tape: Tape) -> None:
         """Rolls the loops of a tape, in place."""
         tape.calls = sum(len(scope.items) for scope in scopes_of(tape.top))
+        buffer_growth(tape.top)
         join_growth(tape.top)
         tidy(tape.top, self.parts, self.lines)
         pending = [tape.top]
@@ -158,20 +161,50 @@ def _differing(counts: Sequence[Mapping[Any, list[int]]]) -> set[Any]:
     return {key for key in keys if any(each.get(key) != counts[0].get(key) for each in counts)}
 
 
+def levels_note(run: Callable[[Mapping[str, int]], Tape], symbols: Sequence[Symbol]) -> str:
+    """Returns a note on a size by whose logarithm the number of calls grows; empty if there is none.
+
+    An associative scan does: it halves a tensor in each of its levels.
+    """
+    for symbol in symbols:
+        first = max(symbol.number, FEW_ROUNDS)
+        with suppress(Exception, SystemExit):  # the module's own, at a size that it does not take
+            sizes = [first << doublings for doublings in range(4)]
+            tapes = [run({symbol.name: size}) for size in sizes]
+            counts = [tape.calls or sum(1 for _ in tape.top.records()) for tape in tapes]
+            steps = {after - before for before, after in pairwise(counts)}
+            if len(steps) == 1 and min(steps) > 0:
+                return (
+                    f"the number of calls grows with the logarithm of {symbol.name}, as in an associative "
+                    "scan: the tensors of each level have another shape, which a loop of a file cannot have. "
+                    "A loop over the elements, which computes the same, can be written"
+                )
+    return ""
+
+
 def lost_sizes(
-    loops: Loops | None, numbers: Mapping[str, int], reasons: Mapping[str, str]
+    loops: Loops | None,
+    symbols: Sequence[Symbol],
+    reasons: Mapping[str, str],
+    run: Callable[[Mapping[str, int]], Tape],
 ) -> UnsupportedError:
     """Returns the error TM2031 for sizes that cannot stay dynamic, with their numbers in the example.
 
-    Loops ran with a longer example, whose numbers and further reasons are not the user's.
+    Loops ran with a longer example, whose numbers and further reasons are not the user's. ``run`` returns the
+    tape of a run at other sizes.
     """
+    numbers = {symbol.name: symbol.number for symbol in symbols}
+    note = levels_note(run, symbols)
+    levels = [("note", note)] if note else []
     if loops is None:
-        return not_dynamic(reasons, numbers)
+        lost = not_dynamic(reasons, numbers)
+        lost.notes = (*levels, *lost.notes)
+        return lost
     needed = {name: why for name, why in reasons.items() if name in loops.refused} or reasons
     lost = not_dynamic(needed, {**numbers, **loops.refused})
     unrolled = (
         ("also", f"{place} is in a loop that cannot be written: {why}")
         for place, why in loops.reasons.items()
     )
-    lost.notes = (*unrolled, *lost.notes)
+    lost.notes = (*levels, *unrolled, *lost.notes)
     return lost

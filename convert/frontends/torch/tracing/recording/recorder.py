@@ -23,8 +23,6 @@ from tmconvert.frontends.torch.tracing.recording.tape import Outcomes, Record, S
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import Origins, version_of
 from tmconvert.frontends.torch.tracing.sizes.integers import (
     LOST,
-    TO_NUMBER,
-    TO_TEXT,
     TRACED,
     TracedInt,
     untraced,
@@ -382,11 +380,10 @@ class Recorder(TorchFunctionMode):
         """
         if self.is_busy:
             return outcome
-        from tmconvert.frontends.torch.tracing.sizes.lost_numbers import lost_sizes, note_conversion
+        from tmconvert.frontends.torch.tracing.sizes.lost_numbers import lost_sizes
 
-        if name in TO_TEXT or name in TO_NUMBER:
-            note_conversion(self.tape, name, left)
-            return outcome
+        if (answer := access.answer_otherwise(self, name, left, right, outcome)) is not None:
+            return answer
         lost, source = lost_sizes(left, right), user_place()
         place = (str(source), name)
         if lost:

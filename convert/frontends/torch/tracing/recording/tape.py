@@ -85,6 +85,9 @@ class Record:
         return (leaf for leaf in leaves(self.result) if isinstance(leaf, Value))
 
 
+ROUNDS = ("", "range")  # among the places of decisions: the counters of all loops over open sizes
+
+
 class Side(NamedTuple):
     """A side of a decision that was run; ``inputs`` lead there, None where none were found."""
 
@@ -192,6 +195,7 @@ class Tape:
     with_floats: Any = None  # see ``data/floats.py``; None where no float was read
     answering: Any = None  # what gives them
     has_data_loops: bool = False
+    has_ranges: bool = False  # it has loops over the numbers of a size
     calls: int = 0  # before its loops were rolled
     rejoins: bool = False  # it has calls for joins of parts, which may be unused now
 

@@ -10,10 +10,8 @@ dimension. So do the numbers that describe an array that Python computes (``reco
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations_with_replacement, product
-from typing import Any, NamedTuple
+from typing import Any
 
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.differing_conversions import differing_conversions
@@ -26,64 +24,17 @@ from tmconvert.frontends.torch.tracing.sizes.recovered_arrays import (
     series_of,
 )
 from tmconvert.frontends.torch.tracing.sizes.replaced_functions import computation
+from tmconvert.frontends.torch.tracing.sizes.size_rules import (
+    RUNS,
+    ArrayRule,
+    Observation,
+    Place,
+    Rule,
+    is_equal,
+    rules_of,
+)
 from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import Symbol
 from tmconvert.ir.tree import leaves, map_leaves
-from tmconvert.ir.types import Shape
-
-MOST_DIVISORS = 64
-RUNS = 3  # at other sizes of each symbol, one of them no multiple of the example's
-# index of the record, index of the leaf among its arguments; kind, axis, type and position for a number that
-# describes an array
-Place = tuple[Any, ...]
-
-
-class Observation(NamedTuple):
-    """The numbers of a run in which ``symbol`` has ``size`` elements and the others those of the example.
-
-    ``conversions`` are the sizes that the module converted to plain numbers, by their names. A run
-    ``makes_other_calls`` where the size has as many steps or chooses a branch.
-    """
-
-    symbol: Symbol
-    size: int
-    numbers: Mapping[Place, Any]
-    conversions: Mapping[str, int] = {}
-    makes_other_calls: bool = False
-
-
-class SizeRule(NamedTuple):
-    """``factor`` times the product of ``symbols``, plus ``offset``.
-
-    The product is divided by ``divisor`` first, and rounded down, or up if ``rounds_up``. Symbols are
-    dimensions of inputs, or conversions.
-    """
-
-    factor: int
-    symbols: tuple[str, ...]
-    offset: int
-    divisor: int = 1
-    rounds_up: bool = False
-
-    def at(self, sizes: Mapping[str, int]) -> int:
-        """Returns the number at these sizes.
-
-        >>> SizeRule(3, ("n",), 1).at({"n": 4})
-        13
-        """
-        product = math.prod(sizes[name] for name in self.symbols)
-        return self.factor * ((product + self.added) // self.divisor) + self.offset
-
-    @property
-    def added(self) -> int:
-        """The addend before the division."""
-        return self.divisor - 1 if self.rounds_up else 0
-
-
-class ArrayRule(NamedTuple):
-    """An array of the example, and the rules of those of its numbers that follow sizes."""
-
-    series: Series
-    rules: tuple[SizeRule | None, ...]
 
 
 class SizeRecovery:
@@ -94,7 +45,7 @@ class SizeRecovery:
 
     def __init__(self, symbols: Sequence[Symbol], run: Callable[[Symbol, int], Tape]) -> None:
         self._symbols, self._run = symbols, run
-        self._rules: dict[Place, SizeRule] = {}
+        self._rules: dict[Place, Rule] = {}
         self._arrays: dict[Place, ArrayRule] = {}
 
     def learn(self, tape: Tape) -> None:
@@ -132,7 +83,7 @@ def numbers_of(tape: Tape) -> dict[Place, Any]:
     for index, (_, record) in enumerate(_records(tape.top)):
         for place, leaf in enumerate(leaves(arguments_of(record))):
             if _is_number(leaf, record):
-                found[index, place] = int(leaf)
+                found[index, place] = int(leaf) if float(leaf).is_integer() else leaf
             for series in series_of(leaf):
                 found |= zip(_places((index, place), series), series.numbers, strict=False)
     return found
@@ -153,33 +104,8 @@ def conversions_of(tape: Tape) -> dict[str, int]:
     return {f"int #{index}": int(untraced(size)) for index, size in enumerate(tape.conversions)}
 
 
-def rules_of(
-    example: Mapping[Place, Any],
-    observations: Sequence[Observation],
-    conversions: Mapping[str, int] | None = None,
-) -> dict[Place, SizeRule]:
-    """Returns the rule of each number that depends on sizes; those that follow none are left out.
-
-    ``conversions`` are those of the example.
-    """
-    converted = _different(conversions or {}, observations)
-    varying = {
-        place: None
-        for observation in observations
-        for place, number in observation.numbers.items()
-        if example.get(place, number) != number and type(number) is type(example[place]) is int
-    }
-    alike = [each for each in observations if not each.makes_other_calls]  # of sizes that can stay dynamic
-    found: dict[Place, SizeRule] = {}
-    for place in varying:
-        rule = _converted(place, example, observations, converted)
-        if rule := rule or _rule(place, example, observations) or _rule(place, example, alike):
-            found[place] = rule
-    return found
-
-
 def _arrays_of(
-    tape: Tape, rules: Mapping[Place, SizeRule], observed: Sequence[Mapping[Place, Any]]
+    tape: Tape, rules: Mapping[Place, Rule], observed: Sequence[Mapping[Place, Any]]
 ) -> dict[Place, ArrayRule]:
     """Returns the arrays of the example whose numbers are all constant or follow sizes by a rule."""
     found: dict[Place, ArrayRule] = {}
@@ -197,98 +123,15 @@ def _arrays_of(
     return found
 
 
-def _different(conversions: Mapping[str, int], observations: Sequence[Observation]) -> dict[str, Shape]:
-    """Returns conversions with their numbers in all runs, the example's first; of equal ones the first."""
-    runs = [conversions, *(each.conversions for each in observations)]
-    shared = [name for name in conversions if all(name in run for run in runs)]
-    names: dict[tuple[int, ...], str] = {}
-    for name in shared:
-        names.setdefault(tuple(run[name] for run in runs), name)
-    return {name: numbers for numbers, name in names.items() if len(set(numbers)) > 1}
-
-
-def _converted(
-    place: Place,
-    example: Mapping[Place, Any],
-    observations: Sequence[Observation],
-    conversions: Mapping[str, Shape],
-) -> SizeRule | None:
-    """Returns the rule by which a number follows from conversions: a multiple, a quotient, or a product."""
-    if not conversions or any(place not in each.numbers for each in observations):
-        return None
-    numbers = (example[place], *(each.numbers[place] for each in observations))
-    rules = sorted(
-        (rule for name, sizes in conversions.items() for rule in _candidates(name, numbers, sizes)),
-        key=lambda rule: (rule.divisor != 1, rule.offset != 0, rule.factor != 1),
-    )
-    pairs = combinations_with_replacement(conversions, 2)
-    products = (
-        SizeRule(factor, pair, 0)
-        for pair in pairs
-        for factor in _factors(numbers[0], conversions[pair[0]][0] * conversions[pair[1]][0])
-    )
-    for rule in (*rules, *products):
-        runs = ({name: conversions[name][run] for name in rule.symbols} for run in range(len(numbers)))
-        if all(rule.at(sizes) == number for sizes, number in zip(runs, numbers, strict=True)):
-            return rule
-    return None
-
-
-def _candidates(name: str, numbers: Sequence[int], sizes: Sequence[int]) -> Iterator[SizeRule]:
-    """Yields rules with one conversion that hold in two runs."""
-    for divisor in range(1, MOST_DIVISORS + 1):
-        for rounds_up in (False, True)[:divisor]:
-            quotient = SizeRule(1, (name,), 0, divisor, rounds_up)
-            parts = [quotient.at({name: size}) for size in sizes]
-            other = next((run for run, part in enumerate(parts) if part != parts[0]), 0)
-            rise, step = numbers[other] - numbers[0], parts[other] - parts[0]
-            if step and not rise % step:
-                factor = rise // step
-                yield quotient._replace(factor=factor, offset=numbers[0] - factor * parts[0])
-
-
-def _factors(number: int, product: int) -> Iterator[int]:
-    if product and not number % product:
-        yield number // product
-
-
-def _rule(place: Place, example: Mapping[Place, Any], observations: Sequence[Observation]) -> SizeRule | None:
-    if any(place not in each.numbers for each in observations):
-        return None
-    number = example[place]
-    sizes = {each.symbol.name: each.symbol.number for each in observations if each.numbers[place] != number}
-    if not sizes:
-        return None
-    changing = [each for each in observations if each.symbol.name in sizes]
-    first = changing[0]
-    rise, step = first.numbers[place] - number, first.size - first.symbol.number
-    rules = []
-    for powers in product((1, 2), repeat=len(sizes)):  # as of a matrix that is flattened
-        factors = tuple(name for name, power in zip(sizes, powers, strict=True) for _ in range(power))
-        of_example = SizeRule(1, factors, 0).at(sizes)
-        if of_example and not number % of_example:
-            rules.append(SizeRule(number // of_example, factors, 0))
-    if len(sizes) == 1 and not rise % step:
-        factor = rise // step
-        rules.append(SizeRule(factor, tuple(sizes), number - factor * first.symbol.number))
-    if len(sizes) == 1:
-        seen = {first.symbol.number: number} | {each.size: each.numbers[place] for each in changing}
-        rules += _candidates(first.symbol.name, list(seen.values()), list(seen))
-    for rule in rules:
-        if all(rule.at(sizes | {each.symbol.name: each.size}) == each.numbers[place] for each in changing):
-            return rule
-    return None
-
-
 def recover(
     tape: Tape,
-    rules: Mapping[Place, SizeRule],
+    rules: Mapping[Place, Rule],
     symbols: Sequence[Symbol],
     arrays: Mapping[Place, ArrayRule] | None = None,
 ) -> None:
     """Replaces numbers and arrays that follow a rule by computations of sizes on this tape, too."""
     found = _Found(tape, symbols)
-    by_record: dict[int, dict[int, SizeRule | ArrayRule]] = {}
+    by_record: dict[int, dict[int, Rule | ArrayRule]] = {}
     for (index, place), rule in rules.items():
         if found.has(rule, (index, place)):
             by_record.setdefault(index, {})[place] = rule
@@ -326,13 +169,13 @@ class _Found:
             for item in items:
                 self._first.setdefault(item, index)
 
-    def has(self, rule: SizeRule, place: Place, before: int | None = None) -> bool:
+    def has(self, rule: Rule, place: Place, before: int | None = None) -> bool:
         """Returns whether the number at a place is that of the rule, and can be computed there, or ``before``
         the call of this index.
         """
         return (
             set(rule.symbols) <= self._sizes.keys()
-            and self._numbers.get(place) == rule.at(self._sizes)
+            and is_equal(self._numbers.get(place), rule.at(self._sizes))
             and all(
                 self._made.get(value, -1) < (place[0] if before is None else before)
                 for name in rule.symbols
@@ -386,7 +229,7 @@ def _used(origin: Sequence[Any]) -> Iterator[Value]:
 def _recovered(
     scope: Scope,
     record: Record,
-    rules: Mapping[int, SizeRule | ArrayRule],
+    rules: Mapping[int, Rule | ArrayRule],
     origins: Mapping[str, Sequence[Any]],
     steps: dict[Record | Scope, list[Record]],
     constants: dict[Value, Value],
@@ -401,7 +244,7 @@ def _recovered(
         leaf = before[place]
         home, item = _home(leaf, scope, record)
         own = steps.setdefault(item, [])
-        if isinstance(rule, SizeRule):
+        if not isinstance(rule, ArrayRule):
             values[place] = _computed(scope, rule, origins, record, own)
         elif not isinstance(leaf, Value):
             values[place] = _computed_array(scope, rule, origins, record, own)
@@ -438,7 +281,11 @@ def _computed_array(
 
 
 def _computed(
-    scope: Scope, rule: SizeRule, origins: Mapping[str, Sequence[Any]], record: Record, steps: list[Record]
+    scope: Scope,
+    rule: Rule,
+    origins: Mapping[str, Sequence[Any]],
+    record: Record,
+    steps: list[Record],
 ) -> Value:
     """Returns the Value of a rule; its computation is added to ``steps``."""
 
@@ -456,28 +303,17 @@ def _computed(
     first, *others = (repeated(origins[name]) for name in rule.symbols)
     for other in others:
         first = step("mul", first, other)
-    changes = (
-        ("add", rule.added, 0),
-        ("floordiv", rule.divisor, 1),
-        ("mul", rule.factor, 1),
-        ("add", rule.offset, 0),
-    )
-    for kind, number, neutral in changes:
-        if number != neutral:
-            first = step(kind, first, number)
+    for kind, *numbers in rule.changes():
+        first = step(kind, first, *numbers)
     return first
 
 
 def _is_number(leaf: Any, record: Record) -> bool:
-    """Whether a leaf is an integer, or the float of one that does not decide the type of the result."""
+    """Whether a leaf is an integer, or a float that does not decide the type of the result."""
     if type(leaf) is int:
         return True
     tensors = [value for value in record.values() if value.shape is not None]
-    return (
-        type(leaf) is float
-        and leaf.is_integer()
-        and any(str(value.dtype).startswith("float") for value in tensors)
-    )
+    return type(leaf) is float and any(str(value.dtype).startswith("float") for value in tensors)
 
 
 def _scopes(scope: Scope) -> Iterator[Scope]:

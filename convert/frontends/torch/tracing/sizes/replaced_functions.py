@@ -78,10 +78,16 @@ class _CalledRange(type):
             if isinstance(bound, TracedInt):
                 name, other = ("int", None) if bound.origin[0] == "size" else ("eq", untraced(bound))
                 bound.note(name, bound, other, True)
-        return builtins.range(*bounds)
+        plain = builtins.range(*bounds)
+        traced = next((bound for bound in bounds if isinstance(bound, TracedInt)), None)
+        if traced is None or not traced.note("range", traced, None, False):
+            return plain
+        from tmconvert.frontends.torch.tracing.loops.counters import CountedRange
+
+        return CountedRange(plain, traced.note)
 
     def __instancecheck__(cls, instance: object) -> bool:
-        return isinstance(instance, builtins.range)
+        return isinstance(instance, builtins.range) or type(instance).__name__ == "CountedRange"
 
 
 class TracedRange(metaclass=_CalledRange):
