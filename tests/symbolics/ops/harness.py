@@ -94,12 +94,25 @@ def run_op(
     ``version`` is the opset; ``TFLITE_RUNTIME`` for TFLite; 0 for Caffe. ``layout="nhwc"`` stores
     channels-last the rank-4 tensors that the op's layout rule names.
     """
+    graph, lowering = lowered_op(target, version, op_name, args, attributes, layout)
+    results = run_lowered(lowering, stored_inputs(graph, op_name, args), delegates=delegates)
+    return in_source_order(graph, results)
+
+
+def lowered_op(
+    target: str,
+    version: int,
+    op_name: str,
+    args: Sequence[Any],
+    attributes: dict[str, Any],
+    layout: str | None,
+) -> tuple[InternalGraph, Lowering]:
+    """The graph of one call in a layout, as of ``run_op``, and what it is lowered to."""
     graph = prepared(target, version, op_name, args, attributes)
     store_as(graph, layout)
     lowering = lower(graph, catalogue(), target, version)
     assert not lowering.unsupported, "; ".join(item.reason for item in lowering.unsupported)
-    results = run_lowered(lowering, stored_inputs(graph, op_name, args), delegates=delegates)
-    return in_source_order(graph, results)
+    return graph, lowering
 
 
 def stored_inputs(graph: InternalGraph, op_name: str, args: Sequence[Any]) -> dict[str, np.ndarray]:
@@ -262,28 +275,25 @@ def assert_target_matches(
     tolerance: float | None = None,
 ) -> None:
     """Fails unless one target at one version computes ``expected``, in all its layouts."""
-    ways: list[dict[str, Any]] = [{}]
+    layouts: list[str | None] = [None]
     if target == "tflite":
-        graph = prepared(target, version, op_name, args, attributes)
-        ways = [
-            {"layout": layout, "delegates": delegates}
-            for layout in layouts_of(graph)
-            for delegates in (True, False)
-        ]
-    for way in ways:
-        where = " ".join([target, str(version), *(f"{key}={value}" for key, value in way.items())])
-        results: list[np.ndarray] = []
-        try:
-            results = run_op(target, version, op_name, args, attributes, **way)
-            check(
-                results,
-                expected,
-                [f"y{i}" for i in range(len(results))],
-                tolerances=_each(tolerance, results),
-            )
-        except Exception as error:
-            shown = worst_elements(results, expected, operands(op_name, args), attributes) if results else ""
-            raise AssertionError(f"{op_name} on {where}: {error}{shown}") from error
+        layouts = layouts_of(prepared(target, version, op_name, args, attributes))
+    for layout in layouts:
+        made: tuple[InternalGraph, Lowering] | None = None
+        for delegates in (True, False) if target == "tflite" else (True,):
+            results: list[np.ndarray] = []
+            try:
+                made = made or lowered_op(target, version, op_name, args, attributes, layout)
+                feeds = stored_inputs(made[0], op_name, args)
+                results = in_source_order(made[0], run_lowered(made[1], feeds, delegates=delegates))
+                names = [f"y{i}" for i in range(len(results))]
+                check(results, expected, names, tolerances=_each(tolerance, results))
+            except Exception as error:
+                way = f" layout={layout} delegates={delegates}" if target == "tflite" else ""
+                shown = (
+                    worst_elements(results, expected, operands(op_name, args), attributes) if results else ""
+                )
+                raise AssertionError(f"{op_name} on {target} {version}{way}: {error}{shown}") from error
 
 
 def assert_types_match(
