@@ -157,8 +157,8 @@ ARCHIVES = {
     "a link": _linked("tm.json", "../secret/weights"),
     "equal members": archive({"tm.json": b"{}"}) + archive({"tm.json": b"[]"}),
     "control characters": archive({"\x1b]0;x\x07/data.pkl": EVIL}),
-    "a bomb": archive({"net/models/model.json": b" " * (80 << 20)}, zipfile.ZIP_DEFLATED),
-    "a bomb as a container": archive({"tm.json": b" " * (80 << 20)}, zipfile.ZIP_DEFLATED),
+    "a bomb": lambda: archive({"net/models/model.json": b" " * (80 << 20)}, zipfile.ZIP_DEFLATED),
+    "a bomb as a container": lambda: archive({"tm.json": b" " * (80 << 20)}, zipfile.ZIP_DEFLATED),
     "a length that is a lie": _with_length(archive({"tm.json": b"{}"}), 2**31),
     "an empty archive": archive({}),
     "no directory": archive({"tm.json": b"{}"})[:-20],
@@ -393,6 +393,8 @@ SAMPLES = {
     "control characters": archive({"\x1b]0;x\x07.npy": npy(HEADER % "(2,)", b"\0" * 8)}),
     "infinite": npz(x=npy(HEADER % "(2,)", struct.pack("<ff", float("inf"), float("nan")))),
     "no samples": npz(x=npy(HEADER % "(0, 2)")),
-    "a bomb": archive({"x.npy": npy(HEADER % "(20000000, 2)", b"\0" * (160 << 20))}, zipfile.ZIP_DEFLATED),
+    "a bomb": lambda: archive(
+        {"x.npy": npy(HEADER % "(20000000, 2)", b"\0" * (160 << 20))}, zipfile.ZIP_DEFLATED
+    ),
     "a version of the future": npz(x=b"\x93NUMPY\x09\x00" + b"\xff" * 20),
 }

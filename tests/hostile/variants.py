@@ -188,7 +188,7 @@ ARRAYS = {
     "an unfinished header": npz(x=npy("{" * 2000)),
     "no members": npz(),
     "a member that is not an array": npz(x=b"nothing"),
-    "expansion": npz(x=npy(SHAPE % "(20000000, 1)", b"\0" * 80000000)),
+    "expansion": lambda: npz(x=npy(SHAPE % "(20000000, 1)", b"\0" * 80000000)),
 }
 
 CONFIGURATION = {
