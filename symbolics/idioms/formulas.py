@@ -103,11 +103,6 @@ class Term:
     __xor__ = _plain("logical_xor")
 
 
-def coefficients(text: str) -> tuple[float, ...]:
-    """Returns the coefficients in a table."""
-    return tuple(map(float, text.split()))
-
-
 def formula(
     op: Op, *, is_kernel: bool = False, **since: int
 ) -> Callable[[Callable[..., Term]], Callable[..., Term]]:
