@@ -38,14 +38,11 @@ def _chosen(choice: Size, one: TensorType, other: TensorType) -> TensorType:
 cond = Op(
     "tm::cond",
     args=[
-        Tensor("pred", ("bool",)),
-        Tensors("inputs", ANY_DTYPE),
-        graph("then"),
-        graph("otherwise"),
+        Tensor("pred", ("bool",)), Tensors("inputs", ANY_DTYPE), graph("then"), graph("otherwise"),
         integer("choice", None),
     ],
     result=cond_types,
-)
+)  # fmt: skip
 
 
 @cond.reference

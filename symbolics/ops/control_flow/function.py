@@ -18,13 +18,10 @@ from tmconvert.symbolics.op import ANY_DTYPE, Attribute, Op, Tensors, graph
 function = Op(
     "tm::function",
     args=[
-        Tensors("inputs", ANY_DTYPE),
-        graph("body"),
-        Attribute("operators", list),
-        Attribute("results", list),
+        Tensors("inputs", ANY_DTYPE), graph("body"), Attribute("operators", list), Attribute("results", list),
     ],
     result=lambda inputs, body, operators, results: _types(body, results),
-)
+)  # fmt: skip
 
 
 def _types(body: InternalGraph, results: list[int]) -> list[TensorType]:

@@ -109,12 +109,12 @@ def _close(x: TensorType, other: TensorType, rtol: float, atol: float, equal_nan
 isclose = Op(
     "aten::isclose",
     args=[
-        *(Tensor("x", NUMBERS), Tensor("other", NUMBERS), number("rtol", 1e-5), number("atol", 1e-8)),
+        Tensor("x", NUMBERS), Tensor("other", NUMBERS), number("rtol", 1e-5), number("atol", 1e-8),
         boolean("equal_nan", False),
     ],
     result=_close,
     layout=ANY,
-)
+)  # fmt: skip
 
 
 @isclose.reference

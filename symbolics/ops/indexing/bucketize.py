@@ -43,11 +43,11 @@ bucketize = Op(
 searchsorted = Op(
     "aten::searchsorted",
     args=[
-        *(Tensor("sorted_sequence", NUMBERS), Tensor("x", NUMBERS), boolean("right", False)),
+        Tensor("sorted_sequence", NUMBERS), Tensor("x", NUMBERS), boolean("right", False),
         Tensor("sorter", INDICES, optional=True),
     ],
     result=_search_result,
-)
+)  # fmt: skip
 OPS = [bucketize, searchsorted]
 
 

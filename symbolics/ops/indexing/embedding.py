@@ -22,12 +22,12 @@ def _rows(
 embedding = Op(
     "aten::embedding",
     args=[
-        *(Tensor("weight", ANY_DTYPE), Tensor("indices", INDICES)),
-        *(integer("padding_idx", -1), boolean("scale_grad_by_freq", False), boolean("sparse", False)),
+        Tensor("weight", ANY_DTYPE), Tensor("indices", INDICES), integer("padding_idx", -1),
+        boolean("scale_grad_by_freq", False), boolean("sparse", False),
     ],
     result=_rows,
     traits=[IndexedRows()],
-)
+)  # fmt: skip
 
 
 @embedding.reference

@@ -31,15 +31,14 @@ def _result(
 embedding_bag = Op(
     "aten::embedding_bag",
     args=[
-        *(Tensor("weight", FLOATS, ranks=(2,)), Tensor("indices", INDICES, ranks=(1,))),
-        *(Tensor("offsets", INDICES, ranks=(1,)), boolean("scale_grad_by_freq", False)),
-        *(integer("mode", SUM), boolean("sparse", False)),
-        *(Tensor("per_sample_weights", FLOATS, optional=True), boolean("include_last_offset", False)),
-        integer("padding_idx", -1),
+        Tensor("weight", FLOATS, ranks=(2,)), Tensor("indices", INDICES, ranks=(1,)),
+        Tensor("offsets", INDICES, ranks=(1,)), boolean("scale_grad_by_freq", False), integer("mode", SUM),
+        boolean("sparse", False), Tensor("per_sample_weights", FLOATS, optional=True),
+        boolean("include_last_offset", False), integer("padding_idx", -1),
     ],
     result=_result,
     traits=[IndexedRows()],
-)
+)  # fmt: skip
 
 
 @embedding_bag.reference

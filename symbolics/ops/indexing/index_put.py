@@ -59,13 +59,11 @@ def _after_mask(shape: Sequence[int], indices: Sequence[Any]) -> Sequence[int]:
 index_put = Op(
     "aten::index_put",
     args=[
-        Tensor("x", ANY_DTYPE),
-        Tensors("indices", (*INDICES, "bool"), optional=True),
-        Tensor("values", ANY_DTYPE),
-        boolean("accumulate", False),
+        Tensor("x", ANY_DTYPE), Tensors("indices", (*INDICES, "bool"), optional=True),
+        Tensor("values", ANY_DTYPE), boolean("accumulate", False),
     ],
     result=_put_result,
-)
+)  # fmt: skip
 
 
 @index_put.reference

@@ -115,21 +115,19 @@ def _index_reduce_result(
 scatter_reduce = Op(
     "aten::scatter_reduce",
     args=[
-        *(Tensor("x", ANY_DTYPE), *PLACES, Tensor("src", ANY_DTYPE)),
-        choice("reduce", ("sum", "prod", "mean", "amax", "amin")),
-        boolean("include_self", True),
+        Tensor("x", ANY_DTYPE), *PLACES, Tensor("src", ANY_DTYPE),
+        choice("reduce", ("sum", "prod", "mean", "amax", "amin")), boolean("include_self", True),
     ],
     result=_reduce_result,
-)
+)  # fmt: skip
 index_reduce = Op(
     "aten::index_reduce",
     args=[
-        *(Tensor("x", NUMBERS), *SELECTED, Tensor("source", NUMBERS)),
-        choice("reduce", ("prod", "mean", "amax", "amin")),
-        boolean("include_self", True),
+        Tensor("x", NUMBERS), *SELECTED, Tensor("source", NUMBERS),
+        choice("reduce", ("prod", "mean", "amax", "amin")), boolean("include_self", True),
     ],
     result=_index_reduce_result,
-)
+)  # fmt: skip
 OPS = [*FOLD_OPS.values(), scatter_reduce, index_reduce]
 
 

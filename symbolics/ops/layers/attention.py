@@ -49,13 +49,13 @@ def _multiply_accumulates(operands: Sequence[Sequence[int]], result: Sequence[in
 attention = Op(
     "aten::scaled_dot_product_attention",
     args=[
-        *(Tensor("query", FLOATS), Tensor("key", FLOATS), Tensor("value", FLOATS)),
-        *(Tensor("attn_mask", (*FLOATS, "bool"), optional=True), number("dropout_p", 0.0)),
-        *(boolean("is_causal", False), number("scale", None), boolean("enable_gqa", False)),
+        Tensor("query", FLOATS), Tensor("key", FLOATS), Tensor("value", FLOATS),
+        Tensor("attn_mask", (*FLOATS, "bool"), optional=True), number("dropout_p", 0.0),
+        boolean("is_causal", False), number("scale", None), boolean("enable_gqa", False),
     ],
     result=_result,
     traits=[MultiplyAccumulates(_multiply_accumulates)],
-)
+)  # fmt: skip
 
 
 def _causal(queries: int, keys: int) -> Array:

@@ -22,11 +22,11 @@ def _result(x: TensorType, input2: TensorType, weight: TensorType, bias: TensorT
 bilinear = Op(
     "aten::bilinear",
     args=[
-        *(Tensor("x", FLOATS), Tensor("input2", FLOATS), Tensor("weight", FLOATS, ranks=(3,))),
+        Tensor("x", FLOATS), Tensor("input2", FLOATS), Tensor("weight", FLOATS, ranks=(3,)),
         Tensor("bias", FLOATS, optional=True),
     ],
     result=_result,
-)
+)  # fmt: skip
 
 
 @bilinear.reference

@@ -52,19 +52,15 @@ def _op(axes: int) -> Op:
     op = Op(
         f"aten::conv_transpose{axes}d",
         args=[
-            Tensor("x", FLOATS, ranks=(2 + axes,)),
-            Tensor("weight", FLOATS, ranks=(2 + axes,)),
-            Tensor("bias", FLOATS, optional=True),
-            integers("stride", [1] * axes, length=axes),
-            integers("padding", [0] * axes, length=axes),
-            integers("output_padding", [0] * axes, length=axes),
-            integer("groups", 1),
-            integers("dilation", [1] * axes, length=axes),
+            Tensor("x", FLOATS, ranks=(2 + axes,)), Tensor("weight", FLOATS, ranks=(2 + axes,)),
+            Tensor("bias", FLOATS, optional=True), integers("stride", [1] * axes, length=axes),
+            integers("padding", [0] * axes, length=axes), integers("output_padding", [0] * axes, length=axes),
+            integer("groups", 1), integers("dilation", [1] * axes, length=axes),
         ],
         result=_result,
         layout=NHWC if axes == 2 else SOURCE,
         traits=[Weights(spatial=axes, is_transposed=True), Spatial()],
-    )
+    )  # fmt: skip
 
     @op.onnx(since=1)
     def conv_transpose_onnx1(g, x, weight, bias, stride, padding, output_padding, groups, dilation):

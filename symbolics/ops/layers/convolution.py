@@ -40,18 +40,15 @@ def _op(axes: int) -> Op:
     op = Op(
         f"aten::conv{axes}d",
         args=[
-            Tensor("x", FLOATS, ranks=(2 + axes,)),
-            Tensor("weight", FLOATS, ranks=(2 + axes,)),
-            Tensor("bias", FLOATS, optional=True),
-            integers("stride", [1] * axes, length=axes),
-            integers("padding", [0] * axes, length=axes),
-            integers("dilation", [1] * axes, length=axes),
+            Tensor("x", FLOATS, ranks=(2 + axes,)), Tensor("weight", FLOATS, ranks=(2 + axes,)),
+            Tensor("bias", FLOATS, optional=True), integers("stride", [1] * axes, length=axes),
+            integers("padding", [0] * axes, length=axes), integers("dilation", [1] * axes, length=axes),
             integer("groups", 1),
         ],
         result=_result,
         layout=NHWC if axes == 2 else SOURCE,
         traits=[Weights(spatial=axes), Spatial()],
-    )
+    )  # fmt: skip
 
     @op.onnx(since=1)
     def conv_onnx1(g, x, weight, bias, stride, padding, dilation, groups):

@@ -41,17 +41,13 @@ def _result(
 deform_conv2d = Op(
     "torchvision::deform_conv2d",
     args=[
-        Tensor("x", FLOATS, ranks=(4,)),
-        Tensor("weight", FLOATS, ranks=(4,)),
-        Tensor("offset", FLOATS, ranks=(4,)),
-        Tensor("mask", FLOATS, optional=True, ranks=(4,)),
-        Tensor("bias", FLOATS, optional=True),
-        integers("stride", [1, 1], length=2),
-        integers("padding", [0, 0], length=2),
-        integers("dilation", [1, 1], length=2),
+        Tensor("x", FLOATS, ranks=(4,)), Tensor("weight", FLOATS, ranks=(4,)),
+        Tensor("offset", FLOATS, ranks=(4,)), Tensor("mask", FLOATS, optional=True, ranks=(4,)),
+        Tensor("bias", FLOATS, optional=True), integers("stride", [1, 1], length=2),
+        integers("padding", [0, 0], length=2), integers("dilation", [1, 1], length=2),
     ],
     result=_result,
-)
+)  # fmt: skip
 
 
 @deform_conv2d.reference

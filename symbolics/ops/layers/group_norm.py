@@ -43,26 +43,21 @@ def _instance_result(
 group_norm = Op(
     "aten::group_norm",
     args=[
-        Tensor("x", FLOATS),
-        integer("num_groups"),
-        Tensor("weight", FLOATS, optional=True),
-        Tensor("bias", FLOATS, optional=True),
-        number("eps", 1e-5),
+        Tensor("x", FLOATS), integer("num_groups"), Tensor("weight", FLOATS, optional=True),
+        Tensor("bias", FLOATS, optional=True), number("eps", 1e-5),
     ],
     result=lambda x, num_groups, weight, bias, eps: _result(x, num_groups, weight, bias),
     traits=[Spatial(), IntegerSteps(lambda g, **given: idioms.integer_steps.group_norm(g, **given))],
-)
+)  # fmt: skip
 instance_norm = Op(
     "aten::instance_norm",
     args=[
-        Tensor("x", FLOATS),
-        Tensor("weight", FLOATS, optional=True),
-        Tensor("bias", FLOATS, optional=True),
+        Tensor("x", FLOATS), Tensor("weight", FLOATS, optional=True), Tensor("bias", FLOATS, optional=True),
         number("eps", 1e-5),
     ],
     result=_instance_result,
     traits=[Spatial(), IntegerSteps(lambda g, **given: idioms.integer_steps.instance_norm(g, **given))],
-)
+)  # fmt: skip
 OPS = [group_norm, instance_norm]
 
 

@@ -31,28 +31,23 @@ def _result(x: TensorType, normalized_shape: list[int], *parameters: TensorType 
 layer_norm = Op(
     "aten::layer_norm",
     args=[
-        Tensor("x", FLOATS),
-        integers("normalized_shape"),
-        Tensor("weight", FLOATS, optional=True),
-        Tensor("bias", FLOATS, optional=True),
-        number("eps", 1e-5),
+        Tensor("x", FLOATS), integers("normalized_shape"), Tensor("weight", FLOATS, optional=True),
+        Tensor("bias", FLOATS, optional=True), number("eps", 1e-5),
     ],
     result=lambda x, normalized_shape, weight, bias, eps: _result(x, normalized_shape, weight, bias),
     layout=SOURCE,
     traits=[NormalizesRows(), IntegerSteps(lambda g, **given: idioms.integer_steps.layer_norm(g, **given))],
-)
+)  # fmt: skip
 rms_norm = Op(
     "aten::rms_norm",
     args=[
-        Tensor("x", FLOATS),
-        integers("normalized_shape"),
-        Tensor("weight", FLOATS, optional=True),
+        Tensor("x", FLOATS), integers("normalized_shape"), Tensor("weight", FLOATS, optional=True),
         number("eps", None),
     ],
     result=lambda x, normalized_shape, weight, eps: _result(x, normalized_shape, weight),
     layout=SOURCE,
     traits=[NormalizesRows(), IntegerSteps(lambda g, **given: idioms.integer_steps.rms_norm(g, **given))],
-)
+)  # fmt: skip
 OPS = [layer_norm, rms_norm]
 
 

@@ -27,16 +27,12 @@ def _result(x: TensorType, size: int, alpha: float, beta: float, k: float) -> Te
 local_response_norm = Op(
     "aten::local_response_norm",
     args=[
-        Tensor("x", FLOATS),
-        integer("size"),
-        number("alpha", 1e-4),
-        number("beta", 0.75),
-        number("k", 1.0),
+        Tensor("x", FLOATS), integer("size"), number("alpha", 1e-4), number("beta", 0.75), number("k", 1.0),
     ],
     result=_result,
     layout=lambda x, **options: NHWC if x.rank == 4 else SOURCE,
     traits=[Spatial(), IntegerSteps(lambda g, **given: idioms.integer_steps.local_response_norm(g, **given))],
-)
+)  # fmt: skip
 
 
 @local_response_norm.reference

@@ -84,16 +84,13 @@ def _max_pool(axes: int) -> Op:
     op = Op(
         f"aten::max_pool{axes}d_with_indices",
         args=[
-            Tensor("x", FLOATS, ranks=(2 + axes,)),
-            integers("kernel_size", length=axes),
-            integers("stride", length=axes),
-            integers("padding", [0] * axes, length=axes),
-            integers("dilation", [1] * axes, length=axes),
-            boolean("ceil_mode", False),
+            Tensor("x", FLOATS, ranks=(2 + axes,)), integers("kernel_size", length=axes),
+            integers("stride", length=axes), integers("padding", [0] * axes, length=axes),
+            integers("dilation", [1] * axes, length=axes), boolean("ceil_mode", False),
         ],
         result=_with_places(pooled),
         traits=[Spatial()],
-    )
+    )  # fmt: skip
 
     def windows_of(type_: TensorType, *windows: Any) -> tuple[Array, Any]:
         outputs = pooled(type_, *windows).shape[2:]

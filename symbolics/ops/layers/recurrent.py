@@ -166,14 +166,14 @@ def _op(name: str) -> Op:
     op = Op(
         f"aten::{name}",
         args=[
-            *(Tensor("x", FLOATS), Tensors("hx", FLOATS) if several else Tensor("hx", FLOATS)),
-            *(Tensors("params", FLOATS), boolean("has_biases"), integer("num_layers")),
-            *(number("dropout"), boolean("train"), boolean("bidirectional"), boolean("batch_first")),
+            Tensor("x", FLOATS), Tensors("hx", FLOATS) if several else Tensor("hx", FLOATS),
+            Tensors("params", FLOATS), boolean("has_biases"), integer("num_layers"), number("dropout"),
+            boolean("train"), boolean("bidirectional"), boolean("batch_first"),
             Tensor("lengths", INDICES, optional=True, ranks=(1,)),
         ],
         result=result if several else lambda hx, **options: result(hx=[hx], **options),
         traits=[MultiplyAccumulates(_multiply_accumulates)],
-    )
+    )  # fmt: skip
 
     @op.reference
     def recurrent_ref(

@@ -37,11 +37,11 @@ def _op(name: str) -> Op:
         args=[
             Tensor("x", FLOATS, ranks=(2,)),
             Tensors("hx", FLOATS, ranks=(2,)) if several else Tensor("hx", FLOATS, ranks=(2,)),
-            *(Tensor("w_ih", FLOATS, ranks=(2,)), Tensor("w_hh", FLOATS, ranks=(2,))),
-            *(Tensor("b_ih", FLOATS, optional=True), Tensor("b_hh", FLOATS, optional=True)),
+            Tensor("w_ih", FLOATS, ranks=(2,)), Tensor("w_hh", FLOATS, ranks=(2,)),
+            Tensor("b_ih", FLOATS, optional=True), Tensor("b_hh", FLOATS, optional=True),
         ],
         result=result,
-    )
+    )  # fmt: skip
 
     @op.reference
     def cell_ref(x: Array, hx: Any, w_ih: Array, w_hh: Array, b_ih: Array | None, b_hh: Array | None) -> Any:

@@ -50,11 +50,11 @@ geqp3 = Op("tm::geqp3", args=[Tensor("x", ("float32", "float64"))], result=_pivo
 ormqr = Op(
     "aten::ormqr",
     args=[
-        *(Tensor("x", FLOATS), Tensor("tau", FLOATS), Tensor("other", FLOATS)),
-        *(boolean("left", True), boolean("transpose", False)),
+        Tensor("x", FLOATS), Tensor("tau", FLOATS), Tensor("other", FLOATS), boolean("left", True),
+        boolean("transpose", False),
     ],
     result=_product,
-)
+)  # fmt: skip
 OPS = [geqrf, geqp3, ormqr]
 
 

@@ -29,11 +29,11 @@ def _factor(x: TensorType, upper: bool) -> list[TensorType]:
 solve_triangular = Op(
     "aten::linalg_solve_triangular",
     args=[
-        *(Tensor("A", FLOATS), Tensor("B", FLOATS)),
-        *(boolean("upper"), boolean("left", True), boolean("unitriangular", False)),
+        Tensor("A", FLOATS), Tensor("B", FLOATS), boolean("upper"), boolean("left", True),
+        boolean("unitriangular", False),
     ],
     result=_solution,
-)
+)  # fmt: skip
 cholesky_ex = Op(
     "aten::linalg_cholesky_ex", args=[Tensor("x", FLOATS), boolean("upper", False)], result=_factor
 )

@@ -27,18 +27,12 @@ def _result(x: TensorType, dtype: str, axis: int, scale: list[float], **_: Any) 
 quantize = Op(
     "tm::quantize",
     args=[
-        Tensor("x", FLOATS),
-        numbers("scale"),
-        integers("zero_point"),
-        integer("quant_min"),
-        integer("quant_max"),
-        integer("axis", -1),
-        choice("dtype", DTYPES, "int8"),
-        boolean("divides", False),
+        Tensor("x", FLOATS), numbers("scale"), integers("zero_point"), integer("quant_min"),
+        integer("quant_max"), integer("axis", -1), choice("dtype", DTYPES, "int8"), boolean("divides", False),
     ],
     result=_result,
     traits=[Quantizes()],
-)
+)  # fmt: skip
 
 
 def _column(values: list[Any], rank: int, axis: int) -> np.ndarray:

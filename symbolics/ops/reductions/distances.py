@@ -64,11 +64,11 @@ def _pairwise(x1: TensorType, x2: TensorType, p: float, eps: float, keepdim: boo
 pairwise_distance = Op(
     "aten::pairwise_distance",
     args=[
-        *(Tensor("x1", FLOATS), Tensor("x2", FLOATS), number("p", 2), number("eps", 1e-6)),
+        Tensor("x1", FLOATS), Tensor("x2", FLOATS), number("p", 2), number("eps", 1e-6),
         boolean("keepdim", False),
     ],
     result=_pairwise,
-)
+)  # fmt: skip
 
 
 @pairwise_distance.reference

@@ -31,11 +31,11 @@ def _quantile(name: str) -> Op:
     return Op(
         f"aten::{name}",
         args=[
-            *(Tensor("x", FLOATS), Tensor("q", FLOATS), integer("dim"), boolean("keepdim", False)),
+            Tensor("x", FLOATS), Tensor("q", FLOATS), integer("dim"), boolean("keepdim", False),
             choice("interpolation", INTERPOLATIONS, "linear"),
         ],
         result=_quantiles,
-    )
+    )  # fmt: skip
 
 
 quantile, nanquantile = _quantile("quantile"), _quantile("nanquantile")

@@ -45,12 +45,12 @@ sort = Op(
 topk = Op(
     "aten::topk",
     args=[
-        *(Tensor("x", NUMBERS), integer("k"), integer("dim", -1)),
-        *(boolean("largest", True), boolean("sorted", True)),
+        Tensor("x", NUMBERS), integer("k"), integer("dim", -1), boolean("largest", True),
+        boolean("sorted", True),
     ],
     result=_top,
     traits=[RanksElements()],
-)
+)  # fmt: skip
 OPS = [sort, topk]
 
 

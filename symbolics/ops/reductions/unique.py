@@ -41,20 +41,19 @@ def _parts(x: TensorType, dim: int, **_: Any) -> list[TensorType]:
 unique2 = Op(
     "aten::_unique2",
     args=[
-        Tensor("x", ANY_DTYPE),
-        *(boolean("sorted", True), boolean("return_inverse", False), boolean("return_counts", False)),
+        Tensor("x", ANY_DTYPE), boolean("sorted", True), boolean("return_inverse", False),
+        boolean("return_counts", False),
     ],
     result=_result,
-)
+)  # fmt: skip
 unique_dim = Op(
     "aten::unique_dim",
     args=[
-        Tensor("x", ANY_DTYPE),
-        integer("dim"),
-        *(boolean("sorted", True), boolean("return_inverse", False), boolean("return_counts", False)),
+        Tensor("x", ANY_DTYPE), integer("dim"), boolean("sorted", True), boolean("return_inverse", False),
+        boolean("return_counts", False),
     ],
     result=_parts,
-)
+)  # fmt: skip
 unique_consecutive = Op(
     "aten::unique_consecutive",
     args=[Tensor("x", ANY_DTYPE), boolean("return_inverse", False), boolean("return_counts", False)],

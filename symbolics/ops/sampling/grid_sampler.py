@@ -29,15 +29,12 @@ def _grid_result(
 grid_sampler = Op(
     "aten::grid_sampler",
     args=[
-        Tensor("x", FLOATS, ranks=(4,)),
-        Tensor("grid", FLOATS, ranks=(4,)),
-        integer("interpolation_mode"),
-        integer("padding_mode"),
-        boolean("align_corners"),
+        Tensor("x", FLOATS, ranks=(4,)), Tensor("grid", FLOATS, ranks=(4,)), integer("interpolation_mode"),
+        integer("padding_mode"), boolean("align_corners"),
     ],
     result=_grid_result,
     traits=[Spatial()],
-)
+)  # fmt: skip
 
 MODES = ("linear", "nearest", "cubic")  # by interpolation_mode
 

@@ -34,11 +34,11 @@ def _result(
 grid_sampler_3d = Op(
     "aten::grid_sampler_3d",
     args=[
-        *(Tensor("x", FLOATS, ranks=(5,)), Tensor("grid", FLOATS, ranks=(5,))),
-        *(integer("interpolation_mode"), integer("padding_mode"), boolean("align_corners")),
+        Tensor("x", FLOATS, ranks=(5,)), Tensor("grid", FLOATS, ranks=(5,)), integer("interpolation_mode"),
+        integer("padding_mode"), boolean("align_corners"),
     ],
     result=_result,
-)
+)  # fmt: skip
 
 
 def _place(at: Any, extent: int, padding_mode: int, align_corners: bool, ops: Any) -> Any:

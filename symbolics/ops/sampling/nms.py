@@ -52,15 +52,12 @@ def _rows(boxes: TensorType, scores: TensorType, **options: Any) -> TensorType:
 nms_of_classes = Op(
     "tm::nms_of_classes",
     args=[
-        Tensor("boxes", ("float32",), ranks=(3,)),
-        Tensor("scores", ("float32",), ranks=(3,)),
-        integer("most"),
-        number("iou_threshold"),
-        number("score_threshold", None),
+        Tensor("boxes", ("float32",), ranks=(3,)), Tensor("scores", ("float32",), ranks=(3,)),
+        integer("most"), number("iou_threshold"), number("score_threshold", None),
         boolean("is_centre", False),
     ],
     result=_rows,
-)
+)  # fmt: skip
 OPS.append(nms_of_classes)
 
 

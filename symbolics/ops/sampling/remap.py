@@ -41,15 +41,12 @@ def remap_result(x: TensorType, places: TensorType, batch: TensorType | None, **
 remap = Op(
     "tm::remap",
     args=[
-        Tensor("x", FLOATS, ranks=(4,)),
-        Tensor("places", FLOATS, ranks=(4,)),
-        Tensor("batch", INDICES, optional=True, ranks=(1,)),
-        choice("border", BORDERS, "constant"),
-        number("value", 0),
-        choice("mode", ("nearest", "linear", "cubic"), "linear"),
+        Tensor("x", FLOATS, ranks=(4,)), Tensor("places", FLOATS, ranks=(4,)),
+        Tensor("batch", INDICES, optional=True, ranks=(1,)), choice("border", BORDERS, "constant"),
+        number("value", 0), choice("mode", ("nearest", "linear", "cubic"), "linear"),
     ],
     result=remap_result,
-)
+)  # fmt: skip
 
 # ---- the reference, by NumPy
 

@@ -49,19 +49,14 @@ def _result(x: TensorType, output_size: Ints, dims: Ints, **options: Any) -> Ten
 resize = Op(
     "tm::resize",
     args=[
-        Tensor("x", FLOATS),
-        integers("output_size"),
-        integers("dims"),
-        SCALES,
+        Tensor("x", FLOATS), integers("output_size"), integers("dims"), SCALES,
         choice("mode", ["nearest", "linear", "cubic"], "nearest"),
         choice("coordinates", COORDINATES, "half_pixel"),
-        choice("rounding", list(ROUNDINGS), "round_prefer_floor"),
-        number("coefficient", CUBIC),
-        boolean("excludes_outside", False),
-        boolean("antialias", False),
+        choice("rounding", list(ROUNDINGS), "round_prefer_floor"), number("coefficient", CUBIC),
+        boolean("excludes_outside", False), boolean("antialias", False),
     ],
     result=_result,
-)
+)  # fmt: skip
 OPS = [resize]
 
 

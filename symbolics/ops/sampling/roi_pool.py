@@ -20,13 +20,11 @@ def _result(x: TensorType, boxes: TensorType, output_size: list[int], spatial_sc
 roi_pool = Op(
     "torchvision::roi_pool",
     args=[
-        Tensor("x", FLOATS, ranks=(4,)),
-        Tensor("boxes", FLOATS, ranks=(2,)),
-        integers("output_size", length=2),
-        number("spatial_scale", 1.0),
+        Tensor("x", FLOATS, ranks=(4,)), Tensor("boxes", FLOATS, ranks=(2,)),
+        integers("output_size", length=2), number("spatial_scale", 1.0),
     ],
     result=_result,
-)
+)  # fmt: skip
 
 
 def _bounds(start: int, extent: int, parts: int, limit: int) -> list[tuple[int, int]]:

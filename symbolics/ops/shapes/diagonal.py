@@ -60,11 +60,11 @@ diag_embed = Op(
 diagonal_scatter = Op(
     "aten::diagonal_scatter",
     args=[
-        *(Tensor("x", ANY_DTYPE), Tensor("src", ANY_DTYPE)),
-        *(integer("offset", 0), integer("dim1", 0), integer("dim2", 1)),
+        Tensor("x", ANY_DTYPE), Tensor("src", ANY_DTYPE), integer("offset", 0), integer("dim1", 0),
+        integer("dim2", 1),
     ],
     result=_scatter_result,
-)
+)  # fmt: skip
 OPS = [diagonal, diag_embed, diagonal_scatter]
 
 

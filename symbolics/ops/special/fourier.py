@@ -61,11 +61,11 @@ AXIS: list[Argument] = [integer("n"), integer("dim", -1), choice("norm", NORMS, 
 fft = Op(
     "tm::fft",
     args=[
-        *(Tensor("real", FLOATS), Tensor("imag", FLOATS, optional=True), *AXIS),
-        *(boolean("inverse", False), boolean("onesided", False)),
+        Tensor("real", FLOATS), Tensor("imag", FLOATS, optional=True), *AXIS, boolean("inverse", False),
+        boolean("onesided", False),
     ],
     result=_fft_result,
-)
+)  # fmt: skip
 irfft = Op("tm::irfft", args=[Tensor("real", FLOATS), Tensor("imag", FLOATS), *AXIS], result=_irfft_result)
 
 
@@ -203,11 +203,11 @@ def _stft_result(
 stft = Op(
     "tm::stft",
     args=[
-        *(Tensor("x", FLOATS, ranks=(2,)), Tensor("window", FLOATS, optional=True, ranks=(1,))),
-        *(integer("n_fft"), integer("hop_length"), boolean("normalized", False), boolean("onesided", True)),
+        Tensor("x", FLOATS, ranks=(2,)), Tensor("window", FLOATS, optional=True, ranks=(1,)),
+        integer("n_fft"), integer("hop_length"), boolean("normalized", False), boolean("onesided", True),
     ],
     result=_stft_result,
-)
+)  # fmt: skip
 OPS = [fft, irfft, stft]
 
 
