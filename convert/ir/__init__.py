@@ -7,17 +7,6 @@ from tmconvert.ir.traced_module import TracedModule
 from tmconvert.ir.types import QParams, TensorType
 
 __all__ = [
-    "CallFunction",
-    "CallMethod",
-    "Constant",
-    "Expr",
-    "GetAttr",
-    "Input",
-    "InternalGraph",
-    "ModuleNode",
-    "Node",
-    "QParams",
-    "TensorNode",
-    "TensorType",
-    "TracedModule",
-]
+    "CallFunction", "CallMethod", "Constant", "Expr", "GetAttr", "Input", "InternalGraph", "ModuleNode",
+    "Node", "QParams", "TensorNode", "TensorType", "TracedModule",
+]  # fmt: skip

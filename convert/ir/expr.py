@@ -31,19 +31,9 @@ class Expr(Extensible):
     """
 
     __slots__ = (
-        "_id",
-        "_returned",
-        "_walked",
-        "args",
-        "graph",
-        "kwargs",
-        "made_by",
-        "next",
-        "previous",
-        "result",
-        "source",
-        "vocabulary",
-    )
+        "_id", "_returned", "_walked", "args", "graph", "kwargs", "made_by", "next", "previous", "result",
+        "source", "vocabulary",
+    )  # fmt: skip
 
     def __init__(
         self,

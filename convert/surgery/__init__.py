@@ -9,15 +9,6 @@ from tmconvert.surgery.module import TracedModule
 from tmconvert.surgery.nodes import ModuleNode, Node, TensorNode
 
 __all__ = [
-    "CallFunction",
-    "CallMethod",
-    "Constant",
-    "Expr",
-    "GetAttr",
-    "Input",
-    "InternalGraph",
-    "ModuleNode",
-    "Node",
-    "TensorNode",
-    "TracedModule",
-]
+    "CallFunction", "CallMethod", "Constant", "Expr", "GetAttr", "Input", "InternalGraph", "ModuleNode",
+    "Node", "TensorNode", "TracedModule",
+]  # fmt: skip

@@ -17,15 +17,8 @@ from typing import Any
 
 # in the order in which they run; each defines functions that the next ones use
 SCRIPTS = (
-    "dagre.min.js",
-    "model.js",
-    "layout.js",
-    "draw.js",
-    "details.js",
-    "search.js",
-    "report.js",
-    "main.js",
-)
+    "dagre.min.js", "model.js", "layout.js", "draw.js", "details.js", "search.js", "report.js", "main.js",
+)  # fmt: skip
 STYLES = ("page.css",)
 LICENSE = "dagre-LICENSE.txt"
 

@@ -27,17 +27,9 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "caffe",
-    "caffe_angles",
-    "caffe_numbers",
-    "convolutions",
-    "integer_steps",
-    "onnx_recurrent",
-    "recurrent_steps",
-    "tflite",
-    "tflite_convolutions",
-    "tflite_loops",
-]
+    "caffe", "caffe_angles", "caffe_numbers", "convolutions", "integer_steps", "onnx_recurrent",
+    "recurrent_steps", "tflite", "tflite_convolutions", "tflite_loops",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> ModuleType:

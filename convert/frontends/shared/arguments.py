@@ -19,14 +19,9 @@ MAX_INTS = 10_000  # of a shape, a list of axes, split points
 # what the structure of a graph, or the choice of its operators, depends on
 # what has to be known, and what may be negative, as no size that the data gives
 _STRUCTURAL = (
-    "an axis",
-    "the axis",
-    "the axes",
-    "the steps of",
-    "the sizes of Pad",
-    "a number of parts",
+    "an axis", "the axis", "the axes", "the steps of", "the sizes of Pad", "a number of parts",
     "the size of an image",
-)
+)  # fmt: skip
 
 
 def is_tensor(value: object) -> bool:

@@ -28,13 +28,9 @@ MAX_DEPTH = 50
 MAX_NAME = 200
 # The options that name subgraphs
 SUBGRAPHS = (
-    "then_subgraph_index",
-    "else_subgraph_index",
-    "cond_subgraph_index",
-    "body_subgraph_index",
-    "subgraph",
+    "then_subgraph_index", "else_subgraph_index", "cond_subgraph_index", "body_subgraph_index", "subgraph",
     "init_subgraph_index",
-)
+)  # fmt: skip
 
 
 class GraphReader:

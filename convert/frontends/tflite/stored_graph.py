@@ -25,12 +25,8 @@ from tmconvert.frontends.shared.view_graph import (
 )
 
 _CALLS = (
-    "then_subgraph_index",
-    "else_subgraph_index",
-    "cond_subgraph_index",
-    "body_subgraph_index",
-    "subgraph",
-)
+    "then_subgraph_index", "else_subgraph_index", "cond_subgraph_index", "body_subgraph_index", "subgraph",
+)  # fmt: skip
 MAX_DEPTH = 20  # of subgraphs in subgraphs
 
 

@@ -25,16 +25,8 @@ OLD_CHECKPOINT = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."
 PICKLE_BYTES = 4096  # of a pickle, within which its first class is named
 # modules of Python whose classes hold data
 _OF_DATA = (
-    "",
-    "collections",
-    "numpy",
-    "builtins",
-    "__builtin__",
-    "argparse",
-    "pathlib",
-    "torch._utils",
-    "torch",
-)
+    "", "collections", "numpy", "builtins", "__builtin__", "argparse", "pathlib", "torch._utils", "torch",
+)  # fmt: skip
 
 
 def kind_of(path: str, head: bytes) -> Kind | None:

@@ -23,13 +23,9 @@ from tmconvert.symbolics.ops.sampling.upsample import SCALES
 from tmconvert.symbolics.resizing import CUBIC, absent_input
 
 COORDINATES = [
-    "half_pixel",
-    "half_pixel_symmetric",
-    "pytorch_half_pixel",
-    "align_corners",
-    "asymmetric",
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
     "tf_half_pixel_for_nn",
-]
+]  # fmt: skip
 ROUNDINGS: dict[str, Callable[[Term], Term]] = {
     "floor": lambda centre: centre.floor(),
     "ceil": lambda centre: centre.ceil(),

@@ -23,19 +23,9 @@ from tmconvert.frontends.shared.arguments import (
 from tmconvert.ir.emitter import Emitter
 
 __all__ = [
-    "MAX_INTS",
-    "axes_of",
-    "axis_of",
-    "cast",
-    "floating",
-    "is_tensor",
-    "per_axis",
-    "promoted",
-    "rank",
-    "reshaped",
-    "static_int",
-    "static_ints",
-]
+    "MAX_INTS", "axes_of", "axis_of", "cast", "floating", "is_tensor", "per_axis", "promoted", "rank",
+    "reshaped", "static_int", "static_ints",
+]  # fmt: skip
 
 
 def per_axis(g: Emitter, value, axes: int) -> list[int]:

@@ -26,23 +26,9 @@ from tmconvert.frontends.shared.arguments import (
 from tmconvert.ir.emitter import Emitter
 
 __all__ = [
-    "axes_of",
-    "axis_of",
-    "cast",
-    "dtype_of",
-    "element_type",
-    "floating",
-    "is_tensor",
-    "known_numbers",
-    "like",
-    "per_channel",
-    "rank",
-    "reshaped",
-    "scalar",
-    "stacked",
-    "static_int",
-    "static_ints",
-]
+    "axes_of", "axis_of", "cast", "dtype_of", "element_type", "floating", "is_tensor", "known_numbers",
+    "like", "per_channel", "rank", "reshaped", "scalar", "stacked", "static_int", "static_ints",
+]  # fmt: skip
 
 
 def dtype_of(number: int) -> np.dtype:

@@ -16,17 +16,9 @@ from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.fake_quant import with_qparams
 
 __all__ = [
-    "PREFIX",
-    "activated",
-    "axes_in",
-    "check_rank",
-    "known_numbers",
-    "number",
-    "permuted",
-    "scalar",
-    "stacked",
-    "without_axes",
-]
+    "PREFIX", "activated", "axes_in", "check_rank", "known_numbers", "number", "permuted", "scalar",
+    "stacked", "without_axes",
+]  # fmt: skip
 PREFIX = "tflite."
 
 

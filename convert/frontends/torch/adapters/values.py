@@ -23,25 +23,10 @@ from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.symbolic.dims import Dim
 
 __all__ = [
-    "axes_of",
-    "axis_of",
-    "cast",
-    "common_type",
-    "constant",
-    "dtype_called",
-    "floating",
-    "indices",
-    "is_number",
-    "is_tensor",
-    "kind_of",
-    "promoted",
-    "rank",
-    "reshaped",
-    "static_int",
-    "static_ints",
-    "typed",
+    "axes_of", "axis_of", "cast", "common_type", "constant", "dtype_called", "floating", "indices",
+    "is_number", "is_tensor", "kind_of", "promoted", "rank", "reshaped", "static_int", "static_ints", "typed",
     "varargs",
-]
+]  # fmt: skip
 
 DEFAULT = np.dtype(np.float32)
 _NAMES = {
