@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.errors import Refusal
+from tmconvert.symbolics.resizing import cubic
 
 Array = np.ndarray
 WHOLE = 1e-3  # how far from an integer a number of elements is that counts as one
@@ -143,7 +144,7 @@ def matrix(axis: Axis, how: Mode) -> Array:
     taps = np.arange(first, 2 - first)
     whole = np.floor(found)
     distance = (taps[None, :] - (found - whole)[:, None]) / width
-    weights = _hat(distance) if how.kind == "linear" else _cubic(distance, how.coefficient)
+    weights = _hat(distance) if how.kind == "linear" else cubic(distance, how.coefficient)
     sources = whole[:, None].astype(np.int64) + taps[None, :]
     if how.excludes_outside:
         weights = np.where((sources < 0) | (sources >= axis.extent), 0, weights)
@@ -157,11 +158,3 @@ def matrix(axis: Axis, how: Mode) -> Array:
 
 def _hat(distance: Array) -> Array:
     return np.maximum(1 - np.abs(distance), 0)
-
-
-def _cubic(distance: Array, a: float) -> Array:
-    """The kernel of cubic convolution. Source: Keys 1981."""
-    t = np.abs(distance)
-    near = ((a + 2) * t - (a + 3)) * t * t + 1
-    far = ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
-    return np.where(t <= 1, near, np.where(t < 2, far, 0))

@@ -78,7 +78,7 @@ def linear_matrix(extent: int, outputs: int, align_corners: bool, scale: float |
     return matrix
 
 
-def _cubic(distance: Array, a: float) -> Array:
+def cubic(distance: Array, a: float) -> Array:
     """The kernel of cubic convolution. Source: Keys 1981; torch upsample_bicubic2d."""
     t = np.abs(distance)
     near = ((a + 2) * t - (a + 3)) * t * t + 1
@@ -93,7 +93,7 @@ def cubic_matrix(extent: int, outputs: int, align_corners: bool, scale: float | 
     matrix, first = np.zeros((outputs, extent)), np.floor(centre)
     for tap in (-1, 0, 1, 2):
         source = (first + tap).clip(0, extent - 1).astype(np.int64)
-        np.add.at(matrix, (places, source), _cubic(centre - first - tap, CUBIC))
+        np.add.at(matrix, (places, source), cubic(centre - first - tap, CUBIC))
     return matrix
 
 
@@ -119,7 +119,7 @@ def _antialiased(kernel: Callable[[Array], Array], support: float) -> Matrix:
 
 
 antialiased_linear = _antialiased(lambda distance: np.maximum(1 - np.abs(distance), 0), 1)
-antialiased_cubic = _antialiased(lambda distance: _cubic(distance, PILLOW), 2)
+antialiased_cubic = _antialiased(lambda distance: cubic(distance, PILLOW), 2)
 
 
 def multiplied(g: Any, x: Any, matrices: list[Array]) -> Any:

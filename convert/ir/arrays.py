@@ -1,4 +1,4 @@
-"""Converts arguments of a caller to arrays."""
+"""Converts arguments of a caller to arrays, and compares arrays."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.errors.values import type_and_value
+from tmconvert.ir.types import Arrays
 
 
 def as_array(value: Any, name: str) -> np.ndarray:
@@ -23,3 +24,11 @@ def as_array(value: Any, name: str) -> np.ndarray:
 
 def _no_array(name: str, value: Any) -> UsageError:
     return UsageError("TM6003", f"{name} must be an array of numbers, got {type_and_value(value)}")
+
+
+def are_equal(ones: Arrays, others: Arrays) -> bool:
+    """Whether two runs gave the same, bit for bit."""
+    return len(ones) == len(others) and all(
+        np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+        for one, other in zip(ones, others, strict=True)
+    )

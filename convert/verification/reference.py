@@ -13,6 +13,7 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.ir import CallFunction, Constant, Expr, InternalGraph, TensorNode, TensorType
+from tmconvert.ir.arrays import are_equal
 from tmconvert.ir.fake_quant import RestoredArray
 from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.random_calls import random_calls
@@ -446,14 +447,6 @@ class Reference:
     def source_outputs(self, outputs: Arrays) -> list[np.ndarray]:
         """Converts outputs of the file to the layout of the source."""
         return _permuted(outputs, self.nhwc_outputs, NHWC_TO_NCHW)
-
-
-def are_equal(ones: Arrays, others: Arrays) -> bool:
-    """Whether two runs gave the same, bit for bit."""
-    return len(ones) == len(others) and all(
-        np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-        for one, other in zip(ones, others, strict=True)
-    )
 
 
 def _with_rounding(expr: Expr, result: Any, rounding: Rounding) -> Any:

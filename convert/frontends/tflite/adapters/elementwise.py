@@ -32,22 +32,9 @@ _BINARY = {
     "RIGHT_SHIFT": "bitwise_right_shift",
 }
 _WITH_ACTIVATION = {"ADD": "add", "SUB": "sub", "MUL": "mul"}
-_UNARY = {
-    "ABS": "abs",
-    "NEG": "neg",
-    "EXP": "exp",
-    "LOG": "log",
-    "SQRT": "sqrt",
-    "RSQRT": "rsqrt",
-    "SQUARE": "square",
-    "SIN": "sin",
-    "COS": "cos",
-    "FLOOR": "floor",
-    "CEIL": "ceil",
-    "ROUND": "round",
-    "SIGN": "sign",
-    "LOGICAL_NOT": "logical_not",
-}
+_UNARY = """
+    ABS NEG EXP LOG SQRT RSQRT SQUARE SIN COS FLOOR CEIL ROUND SIGN LOGICAL_NOT
+"""
 
 
 def _add_binary(name: str, op: str) -> None:
@@ -72,8 +59,8 @@ for _name, _op in _BINARY.items():
     _add_binary(_name, _op)
 for _name, _op in _WITH_ACTIVATION.items():
     _add_activated(_name, _op)
-for _name, _op in _UNARY.items():
-    _add_unary(_name, _op)
+for _name in _UNARY.split():
+    _add_unary(_name, _name.lower())
 
 
 @OPERATORS.add("DIV")

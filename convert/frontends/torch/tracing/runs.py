@@ -32,6 +32,7 @@ from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken
 from tmconvert.frontends.torch.tracing.special.quantized import observers_at_rest
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import is_widened, wide_state
+from tmconvert.ir.arrays import are_equal
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves
 
@@ -473,14 +474,6 @@ def _rounded(rounding: tuple[int, int] | None) -> AbstractContextManager[Any]:
     from tmconvert.frontends.torch.tracing.special.other_rounding import OtherRounding
 
     return OtherRounding(*rounding)
-
-
-def are_equal(ones: Sequence[np.ndarray], others: Sequence[np.ndarray]) -> bool:
-    """Whether two runs gave the same, bit for bit."""
-    return len(ones) == len(others) and all(
-        np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
-        for one, other in zip(ones, others, strict=True)
-    )
 
 
 def savable(tensors: Sequence[torch.Tensor]) -> list[torch.Tensor]:

@@ -26,7 +26,8 @@ from tmconvert.frontends.torch.tracing.recording.state_guard import (
     shown_names,
 )
 from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain_structure
-from tmconvert.frontends.torch.tracing.runs import are_equal, savable
+from tmconvert.frontends.torch.tracing.runs import savable
+from tmconvert.ir.arrays import are_equal
 from tmconvert.ir.tree import leaves
 from tmconvert.ir.types import Args
 

@@ -20,31 +20,14 @@ Binary = Callable[[Emitter, Any, Any], Any]
 
 # ---- of one tensor
 
+_SAME = """
+    Abs Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Log Neg Reciprocal Relu Sigmoid Sign Sin Sinh Sqrt
+    Tan Tanh
+"""
 _UNARY = {
-    "Abs": "abs",
-    "Acos": "acos",
-    "Acosh": "acosh",
-    "Asin": "asin",
-    "Asinh": "asinh",
-    "Atan": "atan",
-    "Atanh": "atanh",
+    **{name: name.lower() for name in _SAME.split()},
     "BitwiseNot": "bitwise_not",
-    "Cos": "cos",
-    "Cosh": "cosh",
-    "Erf": "erf",
-    "Exp": "exp",
-    "Log": "log",
-    "Neg": "neg",
     "Not": "logical_not",
-    "Reciprocal": "reciprocal",
-    "Relu": "relu",
-    "Sigmoid": "sigmoid",
-    "Sign": "sign",
-    "Sin": "sin",
-    "Sinh": "sinh",
-    "Sqrt": "sqrt",
-    "Tan": "tan",
-    "Tanh": "tanh",
 }
 _ROUNDINGS = {"Ceil": "ceil", "Floor": "floor", "Round": "round"}
 

@@ -14,57 +14,22 @@ from tmconvert.symbolics.idioms.formulas import Term
 ATEN = Table()
 METHODS = Table()
 
-# by the catalogue's name: torch's other names for it
+# names that the catalogue and torch share, and those for which torch has others
+_PLAIN = """
+    cos cosh deg2rad exp log log10 log2 rad2deg reciprocal rsqrt sin sinh special_airy_ai special_bessel_j0
+    special_bessel_j1 special_bessel_y0 special_bessel_y1 special_entr special_erfcx special_i0e special_i1e
+    special_log_ndtr special_modified_bessel_k0 special_modified_bessel_k1 special_ndtr special_ndtri
+    special_scaled_modified_bessel_k0 special_scaled_modified_bessel_k1 sqrt tan tanh
+"""
 FLOATING: dict[str, tuple[str, ...]] = {
-    "acos": ("arccos",),
-    "acosh": ("arccosh",),
-    "asin": ("arcsin",),
-    "asinh": ("arcsinh",),
-    "atan": ("arctan",),
-    "atanh": ("arctanh",),
-    "cos": (),
-    "cosh": (),
-    "deg2rad": (),
+    **dict.fromkeys(_PLAIN.split(), ()),
+    **{name: (f"arc{name[1:]}",) for name in ("acos", "acosh", "asin", "asinh", "atan", "atanh")},
+    **{name: (f"special_{name}",) for name in ("erf", "erfc", "erfinv", "exp2", "expm1", "log1p", "sinc")},
     "digamma": ("special_digamma", "special_psi"),
-    "erf": ("special_erf",),
-    "erfc": ("special_erfc",),
-    "erfinv": ("special_erfinv",),
-    "exp": (),
-    "exp2": ("special_exp2",),
-    "expm1": ("special_expm1",),
     "i0": ("special_i0", "special_modified_bessel_i0"),
     "lgamma": ("special_gammaln",),
-    "log": (),
-    "log10": (),
-    "log1p": ("special_log1p",),
-    "log2": (),
-    "rad2deg": (),
-    "reciprocal": (),
-    "rsqrt": (),
     "sigmoid": ("special_expit",),
-    "sin": (),
-    "sinc": ("special_sinc",),
-    "sinh": (),
-    "special_airy_ai": (),
-    "special_bessel_j0": (),
-    "special_bessel_j1": (),
-    "special_bessel_y0": (),
-    "special_bessel_y1": (),
-    "special_entr": (),
-    "special_erfcx": (),
-    "special_i0e": (),
     "special_i1": ("special_modified_bessel_i1",),
-    "special_i1e": (),
-    "special_log_ndtr": (),
-    "special_modified_bessel_k0": (),
-    "special_modified_bessel_k1": (),
-    "special_ndtr": (),
-    "special_ndtri": (),
-    "special_scaled_modified_bessel_k0": (),
-    "special_scaled_modified_bessel_k1": (),
-    "sqrt": (),
-    "tan": (),
-    "tanh": (),
 }
 
 for _name, _others in FLOATING.items():

@@ -32,7 +32,7 @@ def edges_of(top: Scope) -> dict[Scope, Edges]:
             known.add((scope, value, is_input))
             (edges[scope].inputs if is_input else edges[scope].outputs).append(value)
 
-    given = {scope: set(scope.arguments()) for scope in _scopes(top)}
+    given = {scope: set(scope.arguments()) for scope in top.nested()}
     returned = {scope: set(leaves(scope.result)) for scope in given}
     for scope, value in _uses(top):
         if value.captured is not None:
@@ -53,13 +53,6 @@ def edges_of(top: Scope) -> dict[Scope, Edges]:
             if value not in returned[maker]:
                 add(maker, value, False)
     return defaultdict(Edges, edges)
-
-
-def _scopes(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    for item in scope.items:
-        for inner in [item] if isinstance(item, Scope) else item.subgraphs:
-            yield from _scopes(inner)
 
 
 def _uses(scope: Scope) -> Iterator[tuple[Scope, Value]]:

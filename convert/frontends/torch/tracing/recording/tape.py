@@ -145,6 +145,13 @@ class Scope:
         named = [*zip(self.parameters, self.args, strict=False), *self.kwargs.items()]
         return [pair for name, tree in named for pair in named_leaves(name, tree)]
 
+    def nested(self) -> Iterator[Scope]:
+        """Yields this scope and those of the module calls and subgraphs within."""
+        yield self
+        for item in self.items:
+            for inner in [item] if isinstance(item, Scope) else item.subgraphs:
+                yield from inner.nested()
+
     def records(self) -> Iterator[Record]:
         """Yields all records of this scope and its children, in execution order."""
         for item in self.items:

@@ -101,12 +101,12 @@ def drop_unused_parts(tape: Tape) -> None:
     while count:
         used = {leaf for tree in _used(tape.top) for leaf in leaves(tree) if isinstance(leaf, Value)}
         count = 0
-        for scope in _scopes(tape.top):
+        for scope in tape.top.nested():
             unused = [item for item in scope.items if _is_unused(item, used)]
             count += len(unused)
             dropped.update(value for item in unused if isinstance(item, Record) for value in item.results())
             scope.items[:] = [item for item in scope.items if item not in unused]
-    for scope in _scopes(tape.top):
+    for scope in tape.top.nested():
         scope.result = map_leaves(
             lambda leaf: None if isinstance(leaf, Value) and leaf in dropped else leaf, scope.result
         )
@@ -116,17 +116,10 @@ def _is_unused(item: Record | Scope, used: set[Value]) -> bool:
     return isinstance(item, Record) and _own(item) in _UNUSED and used.isdisjoint(item.results())
 
 
-def _scopes(scope: Scope) -> Iterator[Scope]:
-    yield scope
-    for item in scope.items:
-        for inner in [item] if isinstance(item, Scope) else item.subgraphs:
-            yield from _scopes(inner)
-
-
 def _used(top: Scope) -> Iterator[object]:
     """Yields what calls and modules take, what their function arguments return, and the model's results."""
     yield top.result
-    for scope in _scopes(top):
+    for scope in top.nested():
         yield (scope.args, scope.kwargs)
         for item in scope.items:
             if isinstance(item, Record):

@@ -143,7 +143,7 @@ def recover(
     for index, (scope, record) in enumerate(_records(tape.top)):
         if index in by_record:
             _recovered(scope, record, by_record[index], found.origins, steps, constants)
-    for scope in _scopes(tape.top):
+    for scope in tape.top.nested():
         scope.items[:] = [each for item in scope.items for each in (*steps.get(item, ()), item)]
     if constants:
         _replace(tape.top, constants)
@@ -314,14 +314,6 @@ def _is_number(leaf: Any, record: Record) -> bool:
         return True
     tensors = [value for value in record.values() if value.shape is not None]
     return type(leaf) is float and any(str(value.dtype).startswith("float") for value in tensors)
-
-
-def _scopes(scope: Scope) -> Iterator[Scope]:
-    """Yields a scope and those of the module calls and subgraphs within."""
-    yield scope
-    for item in scope.items:
-        for inner in [item] if isinstance(item, Scope) else item.subgraphs:
-            yield from _scopes(inner)
 
 
 def _records(scope: Scope) -> Iterator[tuple[Scope, Record]]:
