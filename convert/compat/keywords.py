@@ -11,12 +11,9 @@ from tmconvert.errors import CallError, UsageError
 
 
 def check_keywords(
-    function: str,
-    given: Mapping[str, Any],
-    without_meaning: Mapping[str, str],
-    refused: Mapping[str, str],
+    function: str, given: Mapping[str, Any], without_meaning: Mapping[str, str], refused: Mapping[str, str],
     defaults: Mapping[str, Any] = MappingProxyType({}),
-) -> None:
+) -> None:  # fmt: skip
     """Warns of keywords without a meaning. Raises UsageError TM6002 for refused ones, CallError for others.
 
     ``without_meaning`` and ``refused`` have the reasons by keyword, ``defaults`` the values of the other tool

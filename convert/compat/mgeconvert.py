@@ -70,15 +70,10 @@ def tracedmodule_to_tflite(traced_module: Any, output: Any = "out.tflite", **oth
 
 
 def tracedmodule_to_caffe(
-    traced_module: Any,
-    prototxt: Any = "out.prototxt",
-    caffemodel: Any = "out.caffemodel",
-    outspec: Sequence[str] | None = None,
-    use_empty_blobs: bool = False,
-    *,
-    convert_backend: Any = "caffe",
-    **others: Any,
-) -> None:
+    traced_module: Any, prototxt: Any = "out.prototxt", caffemodel: Any = "out.caffemodel",
+    outspec: Sequence[str] | None = None, use_empty_blobs: bool = False,
+    *, convert_backend: Any = "caffe", **others: Any,
+) -> None:  # fmt: skip
     """Converts a TracedModule to Caffe; see ``tracedmodule_to_onnx``.
 
     Args:

@@ -53,20 +53,12 @@ _DEFAULTS = {
 
 
 def simplify(
-    model: Any,
-    check_n: int = 0,
-    perform_optimization: bool = True,
-    skip_fuse_bn: bool = False,
+    model: Any, check_n: int = 0, perform_optimization: bool = True, skip_fuse_bn: bool = False,
     overwrite_input_shapes: Mapping[str, Sequence[int]] | None = None,
-    *,
-    input_data: Mapping[str, Any] | None = None,
-    input_shapes: Mapping[str, Sequence[int]] | None = None,
-    unused_output: Sequence[str] | None = None,
-    target_opset_version: int | str | None = None,
-    output_path: str | os.PathLike[str] | None = None,
-    initializers_as_constants: bool = True,
-    **others: Any,
-) -> tuple[Any, bool]:
+    *, input_data: Mapping[str, Any] | None = None, input_shapes: Mapping[str, Sequence[int]] | None = None,
+    unused_output: Sequence[str] | None = None, target_opset_version: int | str | None = None,
+    output_path: str | os.PathLike[str] | None = None, initializers_as_constants: bool = True, **others: Any,
+) -> tuple[Any, bool]:  # fmt: skip
     """Simplifies an ONNX model as ``tmconvert.simplify`` does, with the arguments of ``onnxsim.simplify``.
 
     Args:

@@ -23,17 +23,11 @@ _WEIGHTS = {"float16": {"float_type": "float16"}, "float32": {"float_type": "flo
 
 
 def slim(
-    model: Any,
-    output_model: Any = None,
-    *,
-    input_shapes: Mapping[str, Sequence[int]] | Sequence[str] | None = None,
-    inputs: Sequence[str] | None = None,
-    outputs: Sequence[str] | None = None,
-    dtype: str | None = None,
-    save_as_external_data: bool = False,
-    model_check_inputs: Sequence[str] | None = None,
-    **others: Any,
-) -> Any:
+    model: Any, output_model: Any = None,
+    *, input_shapes: Mapping[str, Sequence[int]] | Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None, outputs: Sequence[str] | None = None, dtype: str | None = None,
+    save_as_external_data: bool = False, model_check_inputs: Sequence[str] | None = None, **others: Any,
+) -> Any:  # fmt: skip
     """Simplifies an ONNX model as ``tmconvert.simplify`` does, with the arguments of ``onnxslim.slim``.
 
     Args:

@@ -62,13 +62,10 @@ class OnnxProgram:
         return self.report.ir()
 
     def save(
-        self,
-        destination: Any,
-        *,
-        include_initializers: bool = True,
-        keep_initializers_as_inputs: bool = False,
+        self, destination: Any,
+        *, include_initializers: bool = True, keep_initializers_as_inputs: bool = False,
         external_data: bool | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         """Writes the model.
 
         Args:
@@ -109,22 +106,13 @@ class OnnxProgram:
 
 
 def export(
-    model: Any,
-    args: Any = (),
-    f: Any = None,
-    *,
-    kwargs: Mapping[str, Any] | None = None,
-    verbose: bool | None = None,
-    input_names: Sequence[str] | None = None,
-    output_names: Sequence[str] | None = None,
-    opset_version: int | None = None,
-    dynamo: bool = True,
-    external_data: bool = True,
-    dynamic_shapes: Any = None,
-    dynamic_axes: Mapping[str, Any] | None = None,
-    training: Any = None,
+    model: Any, args: Any = (), f: Any = None,
+    *, kwargs: Mapping[str, Any] | None = None, verbose: bool | None = None,
+    input_names: Sequence[str] | None = None, output_names: Sequence[str] | None = None,
+    opset_version: int | None = None, dynamo: bool = True, external_data: bool = True,
+    dynamic_shapes: Any = None, dynamic_axes: Mapping[str, Any] | None = None, training: Any = None,
     **others: Any,
-) -> OnnxProgram | None:
+) -> OnnxProgram | None:  # fmt: skip
     """Converts a PyTorch model to ONNX with the arguments of ``torch.onnx.export``, and verifies the file.
 
     Args:
@@ -211,12 +199,9 @@ def _names(module: Any, inputs: Sequence[str] | None, outputs: Sequence[str] | N
 
 
 def _sizes(
-    model: Any,
-    args: tuple[Any, ...],
-    named: dict[str, Any],
-    dynamic_axes: Mapping[str, Any],
+    model: Any, args: tuple[Any, ...], named: dict[str, Any], dynamic_axes: Mapping[str, Any],
     input_names: Sequence[str] | None,
-) -> dict[str, dict[int, str]]:
+) -> dict[str, dict[int, str]]:  # fmt: skip
     """Returns the dynamic sizes by the inputs of the model; those of outputs follow from them."""
     from tmconvert.frontends.torch.tracing.tracer import named_tensors
 

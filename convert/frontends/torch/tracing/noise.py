@@ -48,12 +48,9 @@ class Noise(TorchFunctionMode):
         self.function = ""
 
     def __torch_function__(
-        self,
-        func: Draw,
-        types: object,
-        args: tuple[object, ...] = (),
+        self, func: Draw, types: object, args: tuple[object, ...] = (),
         kwargs: dict[str, object] | None = None,
-    ) -> object:
+    ) -> object:  # fmt: skip
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "").partition(".")[0]  # that of an operator is "rand.default"
         compute = _FUNCTIONS.get(name)
@@ -189,11 +186,8 @@ def _like(kind: str) -> Draw:
 
 def _randint(
     mode: Noise,
-    *bounds: Any,
-    size: Sequence[int] | None = None,
-    dtype: torch.dtype | None = None,
-    **options: int,
-) -> Tensor:
+    *bounds: Any, size: Sequence[int] | None = None, dtype: torch.dtype | None = None, **options: int,
+) -> Tensor:  # fmt: skip
     given = list(bounds)
     size = given.pop() if size is None else size
     high = options["high"] if "high" in options else given.pop()
@@ -208,14 +202,9 @@ def _randint_like(
 
 
 def _normal(
-    mode: Noise,
-    mean: Number = 0.0,
-    std: Number = 1.0,
-    size: Sequence[int] | None = None,
-    *,
-    dtype: torch.dtype | None = None,
-    **_: object,
-) -> Tensor:
+    mode: Noise, mean: Number = 0.0, std: Number = 1.0, size: Sequence[int] | None = None,
+    *, dtype: torch.dtype | None = None, **_: object,
+) -> Tensor:  # fmt: skip
     if size is None:
         tensors = [each for each in (mean, std) if isinstance(each, torch.Tensor)]
         size = torch.broadcast_shapes(*(tuple(each.shape) for each in tensors))
@@ -261,13 +250,9 @@ def _gumbel(
 
 
 def _rrelu(
-    mode: Noise,
-    input: Tensor,
-    lower: float = 1 / 8,
-    upper: float = 1 / 3,
-    training: bool = False,
+    mode: Noise, input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False,
     inplace: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     if not training:
         return torch.nn.functional.leaky_relu(input, (lower + upper) / 2)
     slopes = mode.take(input.shape, "uniform") * (upper - lower) + lower

@@ -30,20 +30,10 @@ def _projected(query: Tensor, key: Tensor, value: Tensor, weight: Tensor, bias: 
 
 
 def attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    width: int,
-    heads: int,
-    weight: Tensor,
-    bias: Tensor,
-    last_weight: Tensor,
-    last_bias: Tensor,
-    mask: Tensor | None = None,
-    need_weights: bool = True,
-    average_attn_weights: bool = True,
-    mask_type: int | None = None,
-) -> tuple[Tensor, Tensor | None]:
+    query: Tensor, key: Tensor, value: Tensor, width: int, heads: int, weight: Tensor, bias: Tensor,
+    last_weight: Tensor, last_bias: Tensor, mask: Tensor | None = None, need_weights: bool = True,
+    average_attn_weights: bool = True, mask_type: int | None = None,
+) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Computes ``aten::_native_multi_head_attention``: (batch, length, width) of the same type.
 
     Returns the values, and the weights (batch, length, length) or (batch, heads, length, length).
@@ -64,20 +54,10 @@ def attention(
 
 
 def encoder_layer(
-    x: Tensor,
-    width: int,
-    heads: int,
-    weight: Tensor,
-    bias: Tensor,
-    last_weight: Tensor,
-    last_bias: Tensor,
-    use_gelu: bool,
-    norm_first: bool,
-    eps: float,
-    *of_layers: Tensor,
-    mask: Tensor | None = None,
-    mask_type: int | None = None,
-) -> Tensor:
+    x: Tensor, width: int, heads: int, weight: Tensor, bias: Tensor, last_weight: Tensor, last_bias: Tensor,
+    use_gelu: bool, norm_first: bool, eps: float,
+    *of_layers: Tensor, mask: Tensor | None = None, mask_type: int | None = None,
+) -> Tensor:  # fmt: skip
     """Computes ``aten::_transformer_encoder_layer_fwd`` of x (batch, length, width).
 
     ``of_layers`` are the weights and biases of two layer norms, then of two linear layers.

@@ -27,12 +27,9 @@ def called(original: Callable[..., Any], module: Any, args: tuple[Any, ...], kwa
 
 
 def _packed(
-    module: Any,
-    src: torch.Tensor,
-    mask: torch.Tensor | None = None,
-    src_key_padding_mask: torch.Tensor | None = None,
-    is_causal: bool | None = None,
-) -> torch.Tensor | None:
+    module: Any, src: torch.Tensor, mask: torch.Tensor | None = None,
+    src_key_padding_mask: torch.Tensor | None = None, is_causal: bool | None = None,
+) -> torch.Tensor | None:  # fmt: skip
     """Returns where the module's result is zero, if its own conditions allow it to pack its input."""
     padding = src_key_padding_mask
     if padding is None or mask is not None or src.ndim != 3 or module.layers[0].training:

@@ -34,18 +34,10 @@ def _of(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
 
 @_of("convolution_backward")
 def _convolution(
-    gradient: Tensor,
-    input: Tensor,
-    weight: Tensor,
-    bias_sizes: object,
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-    transposed: bool,
-    output_padding: Sequence[int],
-    groups: int,
-    output_mask: Sequence[bool],
-) -> tuple[Tensor | None, ...]:
+    gradient: Tensor, input: Tensor, weight: Tensor, bias_sizes: object, stride: Sequence[int],
+    padding: Sequence[int], dilation: Sequence[int], transposed: bool, output_padding: Sequence[int],
+    groups: int, output_mask: Sequence[bool],
+) -> tuple[Tensor | None, ...]:  # fmt: skip
     axes = weight.dim() - 2
     steps, around, spread = (
         list(each) * (axes if len(each) == 1 else 1) for each in (stride, padding, dilation)
@@ -71,14 +63,9 @@ def _convolution(
 
 
 def _weight_gradient(
-    images: Tensor,
-    kernels: Tensor,
-    sizes: Sequence[int],
-    stride: list[int],
-    padding: list[int],
-    dilation: list[int],
-    groups: int,
-) -> Tensor:
+    images: Tensor, kernels: Tensor, sizes: Sequence[int], stride: list[int], padding: list[int],
+    dilation: list[int], groups: int,
+) -> Tensor:  # fmt: skip
     """Weight gradient: a convolution with batch and channels, and stride and dilation, exchanged."""
     batch, channels, *extents = images.shape
     per_group = channels // groups
@@ -252,18 +239,10 @@ def _distances_backward(gradient: Tensor, x1: Tensor, x2: Tensor, p: float, dist
 
 @_of("_scaled_dot_product_flash_attention_for_cpu_backward")
 def _attention(
-    gradient: Tensor,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    out: Tensor,
-    logsumexp: Tensor,
-    dropout_p: float,
-    is_causal: bool,
-    *,
-    attn_mask: Tensor | None = None,
-    scale: float | None = None,
-) -> Any:
+    gradient: Tensor, query: Tensor, key: Tensor, value: Tensor, out: Tensor, logsumexp: Tensor,
+    dropout_p: float, is_causal: bool,
+    *, attn_mask: Tensor | None = None, scale: float | None = None,
+) -> Any:  # fmt: skip
     if dropout_p:
         return NotImplemented
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale

@@ -43,16 +43,10 @@ def recorded_flex_attention(recorder: Recorder, function: Function, args: Args, 
 
 
 def _attention(
-    query: torch.Tensor,
-    key: torch.Tensor,
-    value: torch.Tensor,
-    score_mod: Function,
-    block_mask: Args,
-    scale: float,
-    kernel_options: object,
-    score_mod_other_buffers: tuple[torch.Tensor, ...] = (),
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, score_mod: Function, block_mask: Args,
+    scale: float, kernel_options: object, score_mod_other_buffers: tuple[torch.Tensor, ...] = (),
     mask_mod_other_buffers: tuple[torch.Tensor, ...] = (),
-) -> Any:
+) -> Any:  # fmt: skip
     from torch.nn.attention.flex_attention import _identity, noop_mask
 
     groups = query.shape[1] // key.shape[1]
