@@ -383,9 +383,7 @@ class Op:
         return self.has(DrawsRandom)
 
     def lookup(self, target: str, version: int) -> Symbolic | None:
-        """Returns the symbolic with the largest ``since`` not above ``version``; that of the dialect, or of
-        all.
-        """
+        """Returns the symbolic with the largest ``since`` up to ``version``, of the dialect or of all."""
         if version >= self.retired.get(target, version + 1):
             return None
         known = self.symbolics.get(target, {})

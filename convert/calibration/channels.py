@@ -158,9 +158,7 @@ Rule = Callable[[CallFunction, _Walk], "Labels | None"]
 
 
 def _keep_labels(call: CallFunction, walk: _Walk) -> Labels | None:
-    """Ops for which scaling channels of the operands (one, or several of one shape) scales those of the
-    result.
-    """
+    """Ops for which scaling channels of operands (or of several of one shape) scales those of the result."""
     homogeneous = trait_of(call, Homogeneous)
     assert homogeneous is not None
     if homogeneous.operands > 1:

@@ -54,9 +54,7 @@ def execution(graph: InternalGraph, catalogue: Mapping[str, Op], names: Sequence
 
 @contextmanager
 def running(content: bytes, names: Sequence[str]) -> Iterator[Execute]:
-    """Yields a function from inputs to the outputs ``names`` of an ONNX model, which runs in a process of its
-    own.
-    """
+    """Yields a function from inputs to the outputs ``names`` of an ONNX model, in a process of its own."""
     if not names:
         yield dict
         return

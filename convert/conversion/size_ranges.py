@@ -212,9 +212,7 @@ class SizeChecks:
                         yield sizes
 
     def broken(self, guard: Guard) -> Sizes | None:
-        """Returns sizes outside of the guard at which the source runs; None if it fails at all sizes that
-        were tried.
-        """
+        """Returns sizes outside of the guard at which the source runs; None if it fails at all tried ones."""
         tried = itertools.chain(self._beyond(guard), self._beyond(guard, is_far=True))
         return next((each for each in tried if self._runs(each) and not self._is_same(guard, each)), None)
 

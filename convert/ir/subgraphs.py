@@ -79,10 +79,7 @@ def fill_body(
 
 
 def emitted(g: Emitter, module: TracedModule, given: Sequence[Any]) -> list[Any]:
-    """Converts the calls of ``module`` on the values ``given`` of ``g``, and returns its results.
-
-    Raises Refusal.
-    """
+    """Converts the calls of ``module`` on the values ``given`` of ``g`` to its results. Raises Refusal."""
     flat = flatten_module(module)
     assert flat.graph is not None and flat.vocabulary is not None
     formal = flat.graph.inputs

@@ -104,9 +104,7 @@ class Rule(ABC, Generic[M]):
         """Returns the match of the pattern that ends in ``call``, of a function that it takes, or None."""
 
     def check(self, graph: InternalGraph, call: CallFunction, match: M) -> str | None:
-        """Returns why the pattern must not be rewritten, as the end of a sentence, ``its input is used
-        twice``; or None.
-        """
+        """Returns why the pattern has to stay, as a sentence's end, ``its input is used twice``, or None."""
         return None
 
     @abstractmethod

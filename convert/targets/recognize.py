@@ -25,9 +25,7 @@ def written_target(model: object) -> Target | None:
 
 
 def target_of_file(path: Path) -> Target:
-    """The target of a written file: ONNX, TFLite, a prototxt, or one of another package. Raises LoadError
-    TM1001, TM1009.
-    """
+    """The target of a file: ONNX, TFLite, prototxt, or another package's. Raises LoadError TM1001, TM1009."""
     try:
         head = _head(path)
     except OSError as error:

@@ -301,9 +301,7 @@ class Target(ABC):
         raise self._unreadable("compared constant by constant")
 
     def runtime(self, path: Path | None = None) -> Runtime | None:
-        """Returns the runtime that verifies the file at ``path``, or any file; None where none is
-        installed.
-        """
+        """Returns the runtime that verifies the file at ``path``, or any; None if none is installed."""
         return None
 
     def signature_runtime(self, path: Path, signature: str) -> Runtime | None:

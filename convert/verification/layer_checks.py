@@ -191,9 +191,7 @@ def _is_constant(node: Any) -> bool:
 def _round_bias(
     expr: CallFunction, operands: list[Any], local: Mapping[Any, Any], tensors: Tensors, rules: IntegerRules
 ) -> None:
-    """Returns the bias among ``operands`` as quantized in the file, with the product of input and weight
-    scales.
-    """
+    """Returns the bias among ``operands`` as quantized, by the product of the input and weight scales."""
     weights = integer_weights(expr)
     if weights is None or expr.args[2] is None:
         return

@@ -115,9 +115,7 @@ class Reference:
         return sum(example_count(type_.shape) * type_.dtype.itemsize for type_ in types)
 
     def lacks(self, inputs: Arrays | None) -> str:
-        """Returns why the outputs of ``case`` cannot be computed: an op without a kernel; empty where they
-        can.
-        """
+        """Returns why the outputs of ``case`` cannot be computed: an op has no kernel; else empty."""
         example = self.example
         if inputs is None and example is not None and self._fits(example) and not self._is_computed(example):
             return ""

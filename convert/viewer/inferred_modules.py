@@ -54,10 +54,7 @@ def _owner(graph: ViewGraph, number: int) -> str:
 
 
 class _Places:
-    """Finds the module of each node.
-
-    ``known`` are the paths of modules by what the names of their results begin with.
-    """
+    """Finds the module of each node. ``known`` are paths of modules by prefixes of their results' names."""
 
     def __init__(self, graph: ViewGraph, owners: Mapping[int, str], layers: Mapping[str, str]) -> None:
         self.graph = graph

@@ -110,10 +110,7 @@ def read_whole_model(path: str, *, keeps_links: bool = False) -> Any:
 
 
 def read_initializers(path: str) -> dict[str, np.ndarray]:
-    """Returns the initializers of the main graph by name, in the types of the file.
-
-    Raises LoadError TM1001, TM1031 to TM1033.
-    """
+    """Returns the main graph's initializers by name, as stored. Raises LoadError TM1001, TM1031 to TM1033."""
     reader = TensorReader(path)
     return {tensor.name: reader.stored_array(tensor) for tensor in read_model(path).graph.initializer}
 

@@ -38,10 +38,7 @@ class StoredZip:
         self._position = 0
 
     def add(self, name: str, size: int, write: Callable[[Sink], None]) -> None:
-        """Adds a member of ``size`` bytes, written by ``write``.
-
-        The data begins at a multiple of ``ALIGNMENT``.
-        """
+        """Adds a member of ``size`` bytes by ``write``. The data begins at a multiple of ``ALIGNMENT``."""
         offset = self._position
         wide = struct.pack("<2H2Q", WIDE_FIELD, 16, size, size) if size >= WIDE else b""
         extra = wide + _padding(offset + LOCAL_HEADER.size + len(name) + len(wide))

@@ -171,9 +171,7 @@ class AdapterVocabulary:
         return self.name(expr)
 
     def name(self, expr: Expr) -> str:
-        """Returns the source's name of a call: a function's or class's qualified name, or
-        ``Tensor.method``.
-        """
+        """Returns the source's name of a call: of a function or class, qualified, or ``Tensor.method``."""
         if isinstance(expr, CallFunction):
             return expr.function
         assert isinstance(expr, CallMethod)

@@ -187,9 +187,7 @@ class SizeJournal:
         self._guards.setdefault((difference, signs), made)
 
     def take(self, difference: Dim, signs: set[int], *, is_of_target: bool = False) -> None:
-        """Adds a guard that a user may accept, as of a traced branch: the sign of ``difference`` is one of
-        these.
-        """
+        """Adds a guard that a user may accept, as of a traced branch: the signs of ``difference``."""
         key = difference, frozenset(signs)
         made = Guard(*key, self.place, self.source, False, is_of_target, self.why)
         self._guards.setdefault(key, made)
@@ -238,10 +236,7 @@ class SizeJournal:
             self._specialize(name, number, f"{name} is specialized to {number}", reason)
 
     def give_up(self, sizes: Iterable[Dim], reason: str) -> bool:
-        """Specializes the last symbol of ``sizes``, so that the others may stay dynamic.
-
-        Returns whether there was one.
-        """
+        """Specializes the last symbol of ``sizes``, so the others may stay dynamic; False if none."""
         symbols = {
             name: symbol for size in sizes for name, symbol in size.symbols.items() if not symbol.from_data
         }

@@ -102,10 +102,7 @@ class CompressedWeights(Encoding):
 
 
 def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encoding:
-    """The float graph with its large weights in fewer bits.
-
-    Raises UsageError TM6032 for a rule that matches nothing.
-    """
+    """The float graph with weights in fewer bits. Raises UsageError TM6032 for a rule without matches."""
     from tmconvert.lowering.type_rules import TypeRules
     from tmconvert.targets.onnx.integer.weights import FUSED, store_integer_weights
     from tmconvert.targets.onnx.passes.compress_weights import compress_weights

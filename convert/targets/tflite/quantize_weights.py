@@ -118,9 +118,7 @@ def stored_bytes(value: Value) -> int:
 
 
 def looks_up(operator: Operator, index: int) -> bool:
-    """Whether EMBEDDING_LOOKUP can do what a GATHER does: rows of a matrix by indices, whose list has at most
-    one open size.
-    """
+    """Whether EMBEDDING_LOOKUP can do a GATHER: of rows by indices, with at most one open size."""
     table, indices = (*operator.inputs, None, None)[:2]
     if operator.type != "GATHER" or index or table is None or indices is None or len(table.shape) != 2:
         return False

@@ -16,9 +16,7 @@ from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, Tensors, graph, intege
 def cond_types(
     pred: TensorType, then: InternalGraph, otherwise: InternalGraph, choice: Size | None = None, **_: Any
 ) -> list[TensorType]:
-    """``choice`` is the condition as a size, 1 or 0, where sizes decide: then each branch may have its own
-    sizes.
-    """
+    """``choice`` is the condition as a size, 1 or 0, where sizes decide: branches may differ in sizes."""
     if pred.shape:
         raise ValueError(f"the condition is {pred}, but must be one bool")
     first, second = (types_of(body, "a branch") for body in (then, otherwise))

@@ -167,9 +167,7 @@ class OperatorSpec:
 
     @property
     def measured(self) -> Mapping[str, int]:
-        """Returns by element types ("int8q,int32q>int8q") the N of the first runtime 2.N that supports
-        them.
-        """
+        """Returns, by element types ("int8q,int32q>int8q"), the N of the first runtime 2.N with them."""
         return first_releases().get(self.name, {})
 
     def data_of(self, count: int) -> tuple[int, ...]:

@@ -36,9 +36,7 @@ def output_is(*dtypes: str) -> Test:
 
 
 def pair(first: str, second: str, *, at: int = 1) -> Test:
-    """Tests the types of the first input (often the activation) and the input number ``at`` (often the
-    weight).
-    """
+    """Tests the types of the first input (often the activation) and of input ``at`` (often the weight)."""
     return lambda operator: (_dtype(operator, 0), _dtype(operator, at)) == (first, second)
 
 

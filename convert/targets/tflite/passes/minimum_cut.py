@@ -27,9 +27,7 @@ class CutGraph:
         return len(self._edges_of) - 1
 
     def add_edge(self, tail: int, head: int, capacity: int) -> None:
-        """Adds an edge whose capacity counts in a cut with ``tail`` on the source's side and ``head`` on the
-        sink's side.
-        """
+        """Adds an edge that counts in a cut with ``tail`` on the source's and ``head`` on the sink's side."""
         for start, end, amount in ((tail, head, capacity), (head, tail, 0)):
             self._edges_of[start].append(len(self._to))
             self._to.append(end)

@@ -149,9 +149,7 @@ def split(g, inp, *sizes, axis, nsections=0):
 
 @FUNCTIONS.add("Reduce")
 def reduce(g, inp, target=None, *, mode, axis=ALL_AXES, keepdim=True, data_type="DEFAULT"):
-    """Reduces over one axis, over all to a scalar, or to the shape ``target``, whose reduced axes have extent
-    1.
-    """
+    """Reduces over an axis, all to a scalar, or to the shape ``target``, where reduced axes are 1."""
     if str(data_type).upper() not in ("DEFAULT", "FLOAT_O32XC32"):
         raise Refusal(f"the element types {data_type} of Reduce are not supported")
     names = {"SUM_SQR": "sum", "PRODUCT": "prod"}

@@ -97,9 +97,7 @@ def _upsample(name: str, axes: int) -> None:
     is_mixing = name in MIXING.values()
 
     def adapter(g: Emitter, input: Any, output_size: Any, *others: Any, **named: Any) -> Any:
-        """Adapter of resizing; either the output size or the factor of each axis is passed, the other is
-        None.
-        """
+        """Adapter of resizing; the output size or the factor of each axis is passed, the other is None."""
         others = (*others, *named.values())
         corners, factors = (bool(others[0]), others[1:]) if is_mixing else (False, others)
         if factors and isinstance(factors[0], (list, tuple)):

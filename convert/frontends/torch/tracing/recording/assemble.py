@@ -47,9 +47,7 @@ class _Assembler:
         self.numbers = 0
 
     def module(self, scope: Scope) -> tuple[TracedModule, str]:
-        """Returns the module with the graph of this call, and its path: a copy where the calls ran
-        differently.
-        """
+        """Returns the module with the graph of this call, and its path: a copy if the calls differed."""
         edges = self.edges[scope]
         if scope.path not in self.modules:
             self._add_body(scope)

@@ -43,9 +43,7 @@ class FunctionCopies:
         return copy
 
     def _globals(self, names: dict[str, object]) -> dict[str, Any]:
-        """Returns the globals of a module without the override checks; functions are copied at their first
-        call.
-        """
+        """Returns a module's globals without the override checks; functions are copied at first calls."""
         own = self._names.get(id(names))
         if own is None:
             own = self._names[id(names)] = dict(names)

@@ -70,9 +70,7 @@ class SymbolicGraph:
         self.made = 0
 
     def op(self, type: str, *operands: object, outputs: int = 1, **attributes: Any) -> Any:
-        """Adds one operator, ``domain::type`` or a standard one of ONNX; attributes end in _i, _f, _s or
-        _t.
-        """
+        """Adds an operator, ``domain::type`` or one of ONNX; attributes end in _i, _f, _s or _t."""
         type = type.removeprefix("onnx::")
         given = [self._operand(operand) for operand in operands]
         if type == "Constant" and not given and isinstance(attributes.get("value_t"), torch.Tensor):
