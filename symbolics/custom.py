@@ -96,16 +96,10 @@ def _unknown_result(**arguments: Any) -> TensorType:
 
 
 def extended(
-    known: Op | None,
-    name: str,
-    function: Function,
-    *,
-    target: str | None,
-    since: int,
-    reference: Function | None,
-    result: Function | str | None,
+    known: Op | None, name: str, function: Function,
+    *, target: str | None, since: int, reference: Function | None, result: Function | str | None,
     catalogue: Callable[[], Mapping[str, Op]],
-) -> Op:
+) -> Op:  # fmt: skip
     """Returns the op ``name`` with one more of the user's functions, added to the registered op ``known``.
 
     Raises UsageError TM6021 for what cannot be registered.

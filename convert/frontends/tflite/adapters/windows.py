@@ -22,12 +22,9 @@ class Padding(NamedTuple):
 
 
 def padding_of(
-    scheme: str,
-    extents: Sequence[Any],
-    kernel: Sequence[int],
-    strides: Sequence[int],
+    scheme: str, extents: Sequence[Any], kernel: Sequence[int], strides: Sequence[int],
     dilations: Sequence[int],
-) -> Padding:
+) -> Padding:  # fmt: skip
     """Returns the padding of windows over axes of these extents. Raises Refusal.
 
     SAME pads so that each stride has a window; of an odd number the larger part is at the end.

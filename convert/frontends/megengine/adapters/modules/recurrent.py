@@ -92,15 +92,9 @@ def _of_module(g: Emitter, module: TracedModule, op: str, input, states, gates: 
 
 
 def layers(
-    g: Emitter,
-    op: str,
-    input,
-    states,
-    flat: np.ndarray,
-    attributes: Mapping[str, Any],
-    prefix: str,
+    g: Emitter, op: str, input, states, flat: np.ndarray, attributes: Mapping[str, Any], prefix: str,
     gates: int,
-) -> list[Any]:
+) -> list[Any]:  # fmt: skip
     """A recurrent network with weights concatenated in ``flat``; ``prefix`` is prepended to their names."""
     if attributes.get("proj_size"):
         raise Refusal("an LSTM with projections is not supported: MegEngine itself cannot run it")

@@ -67,17 +67,9 @@ def conv_transpose(
 
 
 def _transposed(
-    g: Emitter,
-    x,
-    weight,
-    bias,
-    strides: list[int],
-    begin: list[Any],
-    end: list[Any],
-    extra: list[int],
-    group: int,
-    dilations: list[int],
-) -> Any:
+    g: Emitter, x, weight, bias, strides: list[int], begin: list[Any], end: list[Any], extra: list[int],
+    group: int, dilations: list[int],
+) -> Any:  # fmt: skip
     """A transposed convolution; with uneven padding the result is computed without it and cropped."""
     axes = len(strides)
     op = f"aten::conv_transpose{axes}d"

@@ -70,28 +70,12 @@ def rnn(g, X, W, R, B=None, sequence_lens=None, initial_h=None, **attributes):
 
 
 def recurrent_layer(
-    g: Emitter,
-    name: str,
-    x,
-    weight,
-    recurrence,
-    bias,
-    lengths,
-    initial: Sequence[Any],
-    peepholes,
-    *,
-    activations: Sequence[str] | None = None,
-    activation_alpha: Sequence[float] = (),
-    activation_beta: Sequence[float] = (),
-    clip: float | None = None,
-    direction: str = "forward",
-    hidden_size: int | None = None,
-    input_forget: int = 0,
-    layout: int = 0,
-    linear_before_reset: int = 0,
-    output_sequence: int = 0,
-    rounds: bool = False,
-) -> Any:
+    g: Emitter, name: str, x, weight, recurrence, bias, lengths, initial: Sequence[Any], peepholes,
+    *, activations: Sequence[str] | None = None, activation_alpha: Sequence[float] = (),
+    activation_beta: Sequence[float] = (), clip: float | None = None, direction: str = "forward",
+    hidden_size: int | None = None, input_forget: int = 0, layout: int = 0, linear_before_reset: int = 0,
+    output_sequence: int = 0, rounds: bool = False,
+) -> Any:  # fmt: skip
     """Returns the results of a layer with ``initial`` states; see ``Cell`` for ``rounds``."""
     direction = direction.lower()
     if direction not in _DIRECTIONS:

@@ -95,15 +95,9 @@ def functions_of(
 
 
 def scanned(
-    g: Emitter,
-    cell: Cell,
-    functions: Functions,
-    x,
-    weights: Sequence[Any],
-    states: Sequence[Any],
-    peepholes,
+    g: Emitter, cell: Cell, functions: Functions, x, weights: Sequence[Any], states: Sequence[Any], peepholes,
     lengths,
-) -> tuple[Any, list[Any]]:
+) -> tuple[Any, list[Any]]:  # fmt: skip
     """Runs one direction over ``x`` [T, N, I]; ``weights`` are W, R and B (or None). Returns the outputs
     [T, N, H], which are 0 after the end of a sequence, and the last states.
     """
@@ -145,13 +139,9 @@ def _biases(g: Emitter, bias) -> tuple[Any, Any]:
 
 
 def _stepped(
-    cell: Cell,
-    functions: Functions,
-    given: Term,
-    states: list[Term],
-    around: list[Term],
+    cell: Cell, functions: Functions, given: Term, states: list[Term], around: list[Term],
     has: tuple[bool, bool],
-) -> list[Term]:
+) -> list[Term]:  # fmt: skip
     recurrence, *others = around
     bias = others.pop(0) if has[0] else None
     peepholes = others.pop(0) if has[1] else None
@@ -182,14 +172,9 @@ def _parts(x: Term, count: int, axis: int = -1) -> list[Term]:
 
 
 def _lstm(
-    cell: Cell,
-    functions: Functions,
-    given: Term,
-    states: list[Term],
-    recurrence: Term,
-    bias: Term | None,
+    cell: Cell, functions: Functions, given: Term, states: list[Term], recurrence: Term, bias: Term | None,
     peepholes: Term | None,
-) -> list[Term]:
+) -> list[Term]:  # fmt: skip
     """Gates are i, o, f, c; peepholes i, o, f."""
     gate, inner, outer = functions
     hidden, memory = states

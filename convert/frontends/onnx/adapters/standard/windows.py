@@ -29,14 +29,9 @@ class Window(NamedTuple):
 
 
 def window(
-    g: Emitter,
-    x,
-    kernel: Sequence[int],
-    strides: Sequence[int] | None,
-    dilations: Sequence[int] | None,
-    pads: Sequence[int] | None,
-    auto_pad: str,
-) -> Window:
+    g: Emitter, x, kernel: Sequence[int], strides: Sequence[int] | None, dilations: Sequence[int] | None,
+    pads: Sequence[int] | None, auto_pad: str,
+) -> Window:  # fmt: skip
     """Returns the window of an operator on ``x`` [N, C, ...]. Raises Refusal."""
     axes = rank(g, x) - 2
     sizes, steps = list(kernel), list(strides or [1] * axes)

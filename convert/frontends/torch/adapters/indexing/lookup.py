@@ -82,15 +82,9 @@ def _equal_bags(g: Emitter, indices, rows, mode: str, weights, padding_idx: int 
 
 
 def _bags(
-    g: Emitter,
-    weight,
-    indices,
-    offsets,
-    mode: int,
-    per_sample_weights,
-    include_last_offset: bool,
+    g: Emitter, weight, indices, offsets, mode: int, per_sample_weights, include_last_offset: bool,
     padding_idx: int | None,
-) -> Any:
+) -> Any:  # fmt: skip
     offsets = cast(g, offsets, g.type(indices).dtype)
     return g.call(
         "aten::embedding_bag",

@@ -120,17 +120,9 @@ def _spread_by_products(
 
 
 def _spread(
-    g: Emitter,
-    op: str,
-    x,
-    weight,
-    bias,
-    stride: Ints,
-    padding: Ints,
-    after: Ints,
-    groups: int,
+    g: Emitter, op: str, x, weight, bias, stride: Ints, padding: Ints, after: Ints, groups: int,
     dilation: Ints,
-) -> Any:
+) -> Any:  # fmt: skip
     """Handles output padding larger than stride and padding: no window covers it, only the bias."""
     rows = zip(stride, padding, after, strict=True)
     unmet = [extra - cut if extra >= step and extra > cut else 0 for step, cut, extra in rows]

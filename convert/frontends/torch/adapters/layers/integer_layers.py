@@ -58,16 +58,9 @@ def convolved(g: Emitter, x, weight, bias, stride: Ints, padding, dilation: Ints
 
 
 def spread(
-    g: Emitter,
-    x,
-    weight,
-    bias,
-    stride: Ints,
-    padding: Ints,
-    output_padding: Ints,
-    groups: int,
+    g: Emitter, x, weight, bias, stride: Ints, padding: Ints, output_padding: Ints, groups: int,
     dilation: Ints,
-) -> Any:
+) -> Any:  # fmt: skip
     """Transposed convolution: ``stride - 1`` zeros between elements, convolved with rotated kernels."""
     channels, depth, *kernel = g.type(weight).shape
     rotated = reshaped(g, weight, [groups, channels // groups, depth, *kernel])
@@ -95,15 +88,9 @@ def _with_zeros_between(g: Emitter, x, axis: int, step: int) -> Any:
 
 
 def averaged(
-    g: Emitter,
-    x,
-    kernel: Ints,
-    stride: Ints,
-    padding: Ints,
-    ceil_mode: bool,
-    count_include_pad: bool,
+    g: Emitter, x, kernel: Ints, stride: Ints, padding: Ints, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Average pooling like aten::avg_pool2d; quotients are rounded towards zero."""
     outputs = pooled(g.type(x), kernel, stride, padding, [1] * len(kernel), ceil_mode).shape[2:]
     windows = Windows(g.type(x).shape[2:], outputs, kernel, stride, padding)

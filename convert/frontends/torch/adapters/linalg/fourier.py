@@ -147,13 +147,9 @@ for _table in (ATEN, COMPLEX):
         if f"fft_{_name}n" in _table:
 
             def _of_two(
-                g: Emitter,
-                input: Any,
-                s: Any = None,
-                dim: Any = (-2, -1),
-                norm: str | None = None,
+                g: Emitter, input: Any, s: Any = None, dim: Any = (-2, -1), norm: str | None = None,
                 _adapter: Any = _table[f"fft_{_name}n"],
-            ) -> Any:
+            ) -> Any:  # fmt: skip
                 return _adapter(g, input, s, dim, norm)
 
             _table.add(f"fft_{_name}2")(_of_two)
@@ -237,18 +233,10 @@ def _is_normalized(normalized) -> bool:
 
 @_declare("istft")
 def istft(
-    g: Emitter,
-    input,
-    n_fft: int,
-    hop_length: int | None = None,
-    win_length: int | None = None,
-    window=None,
-    center: bool = True,
-    normalized: bool = False,
-    onesided: bool | None = None,
-    length: int | None = None,
+    g: Emitter, input, n_fft: int, hop_length: int | None = None, win_length: int | None = None, window=None,
+    center: bool = True, normalized: bool = False, onesided: bool | None = None, length: int | None = None,
     return_complex: bool = False,
-) -> Any:
+) -> Any:  # fmt: skip
     """Shapes: [N, frequencies, frames] or [frequencies, frames] -> [N, L] or [L].
 
     The frames of each window, added where they overlap, over the sum of the squares of the windows there.

@@ -58,15 +58,9 @@ for _name in ("median", "nanmedian"):
 for _name in ("quantile", "nanquantile"):
 
     def _quantile(
-        g: Emitter,
-        input,
-        q,
-        dim: int | None = None,
-        keepdim: bool = False,
-        *,
-        interpolation: str = "linear",
-        _name: str = _name,
-    ) -> Any:
+        g: Emitter, input, q, dim: int | None = None, keepdim: bool = False,
+        *, interpolation: str = "linear", _name: str = _name,
+    ) -> Any:  # fmt: skip
         axes = rank(g, input)
         q = q if is_tensor(q) else g.constant(q, g.type(input).dtype)
         if dim is not None and axes:

@@ -13,19 +13,10 @@ ATEN = Table()
 
 def _layer(name: str) -> None:
     def padded(
-        g: Emitter,
-        input: Any,
-        hx: Any,
-        params: Any,
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        batch_first: bool,
-        *,
-        lengths: Any = None,
-    ) -> Any:
+        g: Emitter, input: Any, hx: Any, params: Any, has_biases: bool, num_layers: int, dropout: float,
+        train: bool, bidirectional: bool, batch_first: bool,
+        *, lengths: Any = None,
+    ) -> Any:  # fmt: skip
         """Recurrent layer with padded sequences; ``lengths`` are those of packed sequences."""
         if train and dropout > 0 and num_layers > 1:
             raise Refusal(f"{name} in training mode applies dropout", "leave out --training (training=True)")
