@@ -27,13 +27,11 @@ from tmconvert.symbolics.op import Ops
 from tmconvert.targets.registry import target_named
 
 # options that apply to all signatures alike; others describe one model, or a file with one
-_SHARED = frozenset(
-    (
-        *("weights", "weight_scales", "rules", "float_type", "keep_int64", "io_layout", "runtime"),
-        *("profile", "metadata", "verify", "verification", "require_verified", "passes", "progress"),
-        *("accept_range", "freeze_control_flow", "roll_loops", "allow_code", "training"),
-    )
-)
+_SHARED = frozenset((
+    *("weights", "weight_scales", "rules", "float_type", "keep_int64", "io_layout", "runtime"),
+    *("profile", "metadata", "verify", "verification", "require_verified", "passes", "progress"),
+    *("accept_range", "freeze_control_flow", "roll_loops", "allow_code", "training"),
+))  # fmt: skip
 _TRACED = "trace each model with its own options first: tmconvert.trace(module, *inputs, dynamic_shapes=...)"
 
 

@@ -50,12 +50,10 @@ COMPARED = 2  # sets of inputs
 
 
 # options that do not change what the file computes, or how
-NEUTRAL = frozenset(
-    (
-        *("verify", "verification", "verify_with", "require_verified", "progress", "allow_random"),
-        *("pass_options", "passes", "external_data", "value_info", "accept_range", "metadata", "labels"),
-    )
-)
+NEUTRAL = frozenset((
+    *("verify", "verification", "verify_with", "require_verified", "progress", "allow_random"),
+    *("pass_options", "passes", "external_data", "value_info", "accept_range", "metadata", "labels"),
+))  # fmt: skip
 
 
 # options of a conversion that concern more than the nodes that are converted

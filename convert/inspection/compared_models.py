@@ -38,16 +38,9 @@ Catalogue = Mapping[str, Op]
 CHUNK = 8 << 20  # bytes of tensors that a file is asked for at once, or as many as its largest one has
 
 
-_INTEGER_OPERATORS = frozenset(
-    {
-        "QuantizeLinear",
-        "DynamicQuantizeLinear",
-        "QLinearConv",
-        "QLinearMatMul",
-        "ConvInteger",
-        "MatMulInteger",
-    }
-)
+_INTEGER_OPERATORS = frozenset({
+    "QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul", "ConvInteger", "MatMulInteger",
+})  # fmt: skip
 
 
 def key_of(name: str) -> str:

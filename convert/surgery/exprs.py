@@ -14,13 +14,11 @@ if TYPE_CHECKING:
     from tmconvert.surgery.nodes import Node, TensorNode
 
 # what an expression with a result answers for its first node, as torch.fx's users are nodes
-OF_FIRST_RESULT = frozenset(
-    [
-        *["name", "users", "meta", "all_input_nodes", "stack_trace", "shape", "dtype"],
-        *["format_node", "is_impure", "replace_all_uses_with", "replace_input_with"],
-        *["update_arg", "update_kwarg", "insert_arg", "append", "prepend"],
-    ]
-)
+OF_FIRST_RESULT = frozenset([
+    *["name", "users", "meta", "all_input_nodes", "stack_trace", "shape", "dtype"],
+    *["format_node", "is_impure", "replace_all_uses_with", "replace_input_with"],
+    *["update_arg", "update_kwarg", "insert_arg", "append", "prepend"],
+])  # fmt: skip
 
 
 class Expr(ir.Expr):

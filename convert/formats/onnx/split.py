@@ -14,12 +14,10 @@ from tmconvert.formats.onnx.model import infer_shapes
 STANDARD = ("", "ai.onnx")
 PLAIN = frozenset((*range(1, 8), *range(9, 14)))  # element types that graphs hold as they are
 # operators whose random numbers need a permission
-RANDOM = frozenset(
-    (
-        *("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike"),
-        *("RandomUniform", "RandomUniformLike"),
-    )
-)
+RANDOM = frozenset((
+    *("Bernoulli", "Dropout", "Multinomial", "RandomNormal", "RandomNormalLike"),
+    *("RandomUniform", "RandomUniformLike"),
+))  # fmt: skip
 _NAME = re.compile(r"node#(\d+)")  # of nodes in ``part``
 _GRAPHS = (5, 10)  # AttributeProto.AttributeType
 

@@ -30,18 +30,10 @@ MODULE_PACKAGES = ("megengine.module.", "megengine.quantization.", "megengine.tr
 MODULE_STATE = "megengine.traced_module.serialization._ModuleState"
 # what every module carries and no conversion asks for
 IGNORED_ATTRIBUTES = frozenset({"_modules", "_forward_pre_hooks", "_forward_hooks", "_name", "_short_name"})
-GRAPH_FIELDS = frozenset(
-    {
-        "argdef_graph_map",
-        "argdef_outdef_map",
-        "_is_top",
-        "argspec",
-        "watch_points",
-        "watch_node_value",
-        "end_points",
-        "dump_info",
-    }
-)
+GRAPH_FIELDS = frozenset({
+    "argdef_graph_map", "argdef_outdef_map", "_is_top", "argspec", "watch_points", "watch_node_value",
+    "end_points", "dump_info",
+})  # fmt: skip
 
 
 def load_megengine(path: str) -> TracedModule:

@@ -77,13 +77,11 @@ INSTANCE_PACKAGES = (
 
 # sys.stdlib_module_names knows only the Python that runs now. Modules that other versions have and
 # that start programs or import code; harmless ones may be names of the user's own modules.
-STANDARD_LIBRARY_OF_OTHER_VERSIONS = frozenset(
-    {
-        *("__builtin__", "asynchat", "asyncore", "cPickle", "commands", "copy_reg", "crypt"),
-        *("distutils", "exceptions", "imp", "lib2to3", "nt", "os2", "pipes", "popen2", "posix"),
-        *("rexec", "smtpd", "telnetlib", "thread", "urllib2", "xmlrpclib"),
-    }
-)
+STANDARD_LIBRARY_OF_OTHER_VERSIONS = frozenset({
+    *("__builtin__", "asynchat", "asyncore", "cPickle", "commands", "copy_reg", "crypt"),
+    *("distutils", "exceptions", "imp", "lib2to3", "nt", "os2", "pipes", "popen2", "posix"),
+    *("rexec", "smtpd", "telnetlib", "thread", "urllib2", "xmlrpclib"),
+})  # fmt: skip
 
 
 def look_up(module: str, name: str) -> object:
