@@ -38,9 +38,9 @@ OF_OTHER_TOOLS = {
     **dict.fromkeys(("--nchw", "--keep-nchw"), "--io-layout source"),
     **dict.fromkeys(("--iterations", "--runs", "--duration"), "--seconds S"),
     **dict.fromkeys(("--num-threads", "--num_threads"), "--threads N"),
+    **dict.fromkeys(("--int4", "--w4", "--uint4"), "--weights int4"),
 }
 _IN_A_FILE = "options of conversions are in tmconvert.toml, which `tmconvert init MODEL` writes"
-_INT4 = ("--int4", "--w4", "--uint4")
 # the option of a target for floats of 16 bits
 _HALF = ("--fp16", "--float16", "--half", "--bf16")
 
@@ -178,8 +178,6 @@ def _spelling_here(option: str, names: Sequence[str], takers: Mapping[str, str])
     ``takers`` are the options that choose a type of floats, by the type.
     """
     known = OF_OTHER_TOOLS.get(option, "")
-    if option in _INT4 and takers:
-        return "--weights int4" if "int4" in takers else "--weights int8, the smallest that these files have"
     if option in _HALF:
         type = "bfloat16" if option == "--bf16" else "float16"
         known = f"{takers.get(type, '')} {type}"

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         replace_pattern,
         run,
         save,
+        score,
         simplify,
         split_module,
         supported_ops,
@@ -58,7 +59,7 @@ __all__ = [
     "Interpreter", "TracedModule", "Tracer", "Transformer", "bench", "calibrate", "check", "compare",
     "decompose", "diff", "evaluate", "inspect", "lint", "load", "normalize", "observe", "optimize", "package",
     "params", "parse_graph", "rebuild", "reduce", "register_as_builtin", "register_pass",
-    "register_supported_type", "register_symbolic", "replace_pattern", "run", "save", "simplify",
+    "register_supported_type", "register_symbolic", "replace_pattern", "run", "save", "score", "simplify",
     "split_module", "stream", "supported_ops", "temporary_symbolics", "to_caffe", "to_onnx", "to_target",
     "to_tflite", "trace", "trace_through", "verify", "view", "wrap",
 ]  # fmt: skip

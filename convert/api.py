@@ -27,6 +27,7 @@ from tmconvert.api_inspect import inspect as inspect
 from tmconvert.api_inspect import lint as lint
 from tmconvert.api_inspect import params as params
 from tmconvert.api_inspect import quantization as quantization
+from tmconvert.api_inspect import score as score
 from tmconvert.api_lock import rebuild as rebuild
 from tmconvert.api_package import package as package
 from tmconvert.api_reduce import reduce as reduce

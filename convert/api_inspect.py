@@ -11,7 +11,12 @@ from tmconvert.conversion.checks import Findings, check_conversion, unsupported_
 from tmconvert.conversion.load import load_model
 from tmconvert.conversion.options.arguments import entry_point
 from tmconvert.conversion.options.declared import expand_options
-from tmconvert.conversion.options.inspection import BenchOptions, CompareOptions, EvaluateOptions
+from tmconvert.conversion.options.inspection import (
+    BenchOptions,
+    CompareOptions,
+    EvaluateOptions,
+    ScoreOptions,
+)
 from tmconvert.conversion.options.tracing import EdgeOptions, SourceOptions
 from tmconvert.conversion.prepared_model import loaded
 from tmconvert.conversion.request import Model, io_overrides_of, tracing_of, with_profile
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
     from tmconvert.inspection.forecast import Forecast
     from tmconvert.inspection.given_inputs import Inputs
     from tmconvert.inspection.inspection import Inspection
+    from tmconvert.inspection.score import Scores
     from tmconvert.qparams.survey import Quantization
     from tmconvert.targets.violation import Violation
 
@@ -158,6 +164,42 @@ def evaluate(first: Model, second: Model, data: Data, **options: Unpack[Evaluate
     tracing = tracing_of(options)
     one, other = (side_of(model, catalogue(), tracing) for model in (first, second))
     return evaluate_sides(one, other, data, settings, gate)
+
+
+@entry_point
+@expand_options(ScoreOptions)
+def score(
+    *files: str | PathLike[str],
+    data: str | PathLike[str],
+    **options: Unpack[ScoreOptions],
+) -> Scores:
+    """Runs written files in their runtimes on data of a task, and returns the score of each.
+
+    Args:
+        *files: Paths of written files or models.
+        data: What the task takes: a folder with a folder of images for each class, or a CSV of file and class
+            (top-1); a CSV of WAV file and text (wer); a text (perplexity); a CSV of two sentences and their
+            similarity (similarity). Files are relative to the CSV.
+
+    Returns:
+        ``files``, each with its ``value`` and the number of ``samples``; and ``ok``, whether all reach the
+        ``required_score``. ``str`` of it is a table with the differences from the first file.
+
+    Raises:
+        LoadError: A model cannot be read.
+        UsageError: TM6002 for an unknown task, TM6003 for a model without the inputs of the task, TM6033 for
+            data that do not fit.
+        VerificationError: TM4002 where a runtime refuses a file, TM4003 where it is not installed.
+
+    Example:
+        >>> tmconvert.score("net.onnx", "int8.onnx", data="val/", task="top-1")  # doctest: +SKIP
+    """
+    from tmconvert.inspection.compared_models import side_of
+    from tmconvert.inspection.score import score_sides
+
+    tracing = tracing_of(options)
+    sides = [side_of(each, catalogue(), tracing) for each in files]
+    return score_sides(sides, data, options)
 
 
 @entry_point

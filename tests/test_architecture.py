@@ -76,6 +76,7 @@ PUBLIC = [
     "replace_pattern",
     "run",
     "save",
+    "score",
     "simplify",
     "split_module",
     "stream",

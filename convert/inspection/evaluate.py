@@ -187,6 +187,15 @@ def _samples(
         yield name, one, in_order_of(second, first, one)
 
 
+def samples_of(side: AnySide, data: Data, settings: Settings) -> Iterator[list[np.ndarray]]:
+    """Yields the samples of ``data`` for one side; a file with the preprocessing in it gets pixels."""
+    described = _preprocessing(side)
+    if described is not None:
+        _check_colours(described, data)
+        settings = settings._replace(mean=(), std=())
+    yield from (arrays for _, arrays in _read(side, data, settings))
+
+
 def _preprocessing(side: AnySide) -> ImageInput | None:
     """Returns the preprocessing in a file that takes pixels from 0 to 255, None for other models."""
     if isinstance(side, FileSide):

@@ -83,7 +83,7 @@ def test_quiet_prints_results_and_errors_only(tmp_path: Path) -> None:
         ("calibrate", "--calibration", ": use --data DATA"),
         ("onnx", "--data", ": use --calibration DATA"),
         ("onnx", "--int4", ": use --weights int4"),
-        ("tflite", "--int4", ": use --weights int8, the smallest that these files have"),
+        ("tflite", "--int4", ": use --weights int4"),
         ("caffe", "--int4", ""),
     ],
 )

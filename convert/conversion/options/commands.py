@@ -19,6 +19,7 @@ from tmconvert.conversion.options.inspection import (
     CompareOptions,
     EvaluateOptions,
     RunOptions,
+    ScoreOptions,
     VerifyOptions,
 )
 from tmconvert.conversion.options.tracing import PROGRESS, TRACING, EdgeOptions, SourceOptions, TracingOptions
@@ -421,7 +422,12 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "code": (*_CODE, JSON, *declared(SourceOptions)),
     "diff": (*_DIFF, JSON),
     "doctor": (JSON,),
-    "evaluate": (_CALIBRATE, JSON, *declared(EvaluateOptions)),
+    "evaluate": tuple(
+        {
+            each.name: each
+            for each in (_CALIBRATE, JSON, *declared(EvaluateOptions), *declared(ScoreOptions))
+        }.values()
+    ),
     "inspect": (*_INSPECT, USAGE, _PROFILE, JSON, *declared(TracingOptions)),
     "lint": (VERSIONS[-1], _PROFILE, JSON),
     "ops": _OPS,

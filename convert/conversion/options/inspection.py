@@ -58,6 +58,39 @@ class EvaluateOptions(ImageOptions, TracingOptions, total=False):
     ]
 
 
+class ScoreOptions(ImageOptions, TracingOptions, total=False):
+    """Keywords of ``score``."""
+
+    task: Annotated[
+        Literal["top-1", "wer", "perplexity", "similarity"] | None,
+        calibration_option(
+            "Score the files on DATA, rather than their differences: a folder of images by class or a CSV "
+            "of file and class (top-1); a CSV of WAV file and text (wer); a text (perplexity); a CSV of two "
+            "sentences and their similarity (similarity).",
+            metavar="TASK",
+        ),
+    ]
+    resize: Annotated[
+        Literal["stretch", "crop", "pad"],
+        calibration_option("How images of another size are changed.", default="stretch", metavar="HOW"),
+    ]
+    tokenizer: Annotated[
+        str | None,
+        calibration_option(
+            "tokenizer.json or vocab.json of the model, or their folder.",
+            "path",
+            default_text="those next to the file",
+            metavar="FILE",
+        ),
+    ]
+    window: Annotated[int, calibration_option("Tokens that perplexity takes at once.", default=512)]
+    sampling_rate: Annotated[int, calibration_option("Samples of sound in a second.", default=16000)]
+    required_score: Annotated[
+        float | None,
+        output_option("End with status 1 if the score of a file is worse.", metavar="S"),
+    ]
+
+
 class BenchOptions(ProgressOptions, total=False):
     """Keywords of ``bench``."""
 
