@@ -385,24 +385,22 @@ class TfliteOptions(IntegerOptions, total=False):
     weights: Annotated[
         Literal["float16", "int8", "int4", "int2"] | None,
         output_option(
-            "Type in which large weights are stored. With integers, matrix products and convolutions also "
-            "round their activations.",
+            "Type of large weights; with integers, products and convolutions also round activations.",
             is_common=True,
         ),
     ]
     weight_scales: Annotated[
         Literal["max", "mse"] | None,
         output_option(
-            "Scales of int4 and int2 weights: of the largest, or of the least squared error.",
+            "Rule for the scales of int4 and int2.",
             default_text="max",
+            meaning="Scales of int4 and int2 weights: of the largest, or of the least squared error.",
             needs="weights",
         ),
     ]
     float_type: Annotated[
         Literal["float32", "source"] | None,
-        output_option(
-            "Type of floats: float32 also for float16 and float64, or those of MODEL.", default_text="float32"
-        ),
+        output_option("All floats as float32, or those of MODEL.", default_text="float32"),
     ]
     keep_int64: Annotated[bool, output_option("Keep int64 tensors instead of int32.")]
     state_as: Annotated[
