@@ -1,8 +1,8 @@
 """Names of inputs and outputs as optimum gives them to decoders, which their runtimes expect.
 
 A cache is ``past_key_values.0.key`` among the inputs and ``present.0.key`` among the outputs; of a decoder
-with cross-attention ``past_key_values.0.decoder.key`` and ``past_key_values.0.encoder.key``. All else keeps
-its name.
+with cross-attention ``past_key_values.0.decoder.key`` and ``past_key_values.0.encoder.key``. The state of a
+convolution is ``past_conv.0`` and ``present_conv.0``. All else keeps its name.
 """
 
 from __future__ import annotations
@@ -49,13 +49,18 @@ def optimum_names(module: TracedModule) -> dict[str, str]:
     inputs = {new.name: tuple(old.expr.name.split(".")) for old, new in pairs if isinstance(old.expr, Input)}
     paths = (tuple(map(str, path)) for path, _ in output_paths(flat.graph.result))
     outputs = dict(zip(written_outputs(flat.graph), paths, strict=True))
-    return dict([*_renamed(inputs, "past_key_values"), *_renamed(outputs, "present")])
+    return dict(
+        [*_renamed(inputs, "past_key_values", "past_conv"), *_renamed(outputs, "present", "present_conv")]
+    )
 
 
-def _renamed(paths: Mapping[str, Path], top: str) -> Iterator[tuple[str, str]]:
+def _renamed(paths: Mapping[str, Path], top: str, convolution: str) -> Iterator[tuple[str, str]]:
     """Yields the names of the tensors of caches, each with its new one."""
     layers = [path[:-1] for path in paths.values()]
     for name, path in paths.items():
+        if len(path) > 2 and path[-2:] == ("conv_states", "0"):
+            yield name, f"{convolution}.{path[-3]}"
+            continue
         found = _in_cache(path, layers.count(path[:-1]))
         if found is not None:
             yield name, ".".join((top, *found))

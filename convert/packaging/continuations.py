@@ -14,7 +14,7 @@ STEPS = 16  # tokens to decode
 # differences of the two best logits, by the largest, below which rounding decides which one is the best
 EXACT, ROUNDED = 1e-4, 2e-2
 Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
-_PAST = "past_key_values."
+_PRESENT = {"past_key_values": "present", "past_conv": "present_conv"}  # outputs by inputs, before the layer
 
 
 class Continuation(NamedTuple):
@@ -92,7 +92,7 @@ def _decoded(runs: Mapping[str, tuple[Run, Any]], prompt: Prompt, *, has_cache: 
         fixed["encoder_attention_mask"] = np.ones(fixed["encoder_hidden_states"].shape[:2], np.int64)
     features = runs["vision"][0](prompt.encoder)["image_features"] if "vision" in runs else None
     types = {each["name"]: each["dtype"] for each in report.inputs}
-    empty = {each["name"]: _empty(each) for each in report.inputs if each["name"].startswith(_PAST)}
+    empty = {each["name"]: _empty(each) for each in report.inputs if is_cache(each["name"])}
     cache, new, found = empty, list(prompt.tokens), Continuation([], [])
     for _ in range(STEPS):
         length = len(prompt.tokens) + len(found.tokens)
@@ -115,10 +115,20 @@ def _decoded(runs: Mapping[str, tuple[Run, Any]], prompt: Prompt, *, has_cache: 
         found.margins.append(float((first - second) / max(np.abs(logits).max(), 1e-30)))
         if has_cache:
             new = found.tokens[-1:]
-            cache = {name: made[name.replace(_PAST, "present.")] for name in cache}
+            cache = {name: made[_present(name)] for name in cache}
         else:
             new = [*new, found.tokens[-1]]
     return found
+
+
+def is_cache(name: str) -> bool:
+    """Whether an input of a decoder is a part of its cache."""
+    return name.partition(".")[0] in _PRESENT
+
+
+def _present(name: str) -> str:
+    top, _, rest = name.partition(".")
+    return f"{_PRESENT[top]}.{rest}"
 
 
 def _empty(given: Mapping[str, Any]) -> np.ndarray:

@@ -89,9 +89,9 @@ class Converted(NamedTuple):
 
     @property
     def caches(self) -> dict[str, list[int | str]]:
-        """Returns the shapes of the keys and values of a decoder's cache, by the names of inputs."""
+        """Returns the shapes of the tensors of a decoder's cache, by the names of inputs."""
         inputs = [each for _, report in next(self.by_dtype()).files.values() for each in report.inputs]
-        return {each["name"]: each["shape"] for each in inputs if each["name"].startswith("past_key_values.")}
+        return {each["name"]: each["shape"] for each in inputs if each["name"].startswith("past_")}
 
 
 class Vectors(NamedTuple):

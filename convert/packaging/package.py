@@ -11,7 +11,7 @@ from tmconvert.output.new_folder import refuse_existing, staged_folder
 from tmconvert.packaging.kind import DTYPES, INT4, Converted, Kind, ModelFile, Modules, refused
 from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.report import PackageReport
-from tmconvert.packaging.tasks import refusal_of_task
+from tmconvert.packaging.tasks import ONCE, refusal_of_task
 from tmconvert.packaging.trial import check_package
 
 if TYPE_CHECKING:
@@ -54,6 +54,7 @@ def make_package(
         modules = kind.trace(found, task)
         reports = _convert_files(modules, files, staged, convert, verify)
         made = Converted(found, task, modules, reports, staged)
+        refuse_unknown_states(kind, made)
         for name, content in found.copied_files():
             (staged / name).write_bytes(content)
         kind.write(made)
@@ -85,6 +86,15 @@ def _options_by_dtype(
     if unknown or (dtypes is not None and not dtypes):
         raise UsageError("TM6002", f"unknown data types {unknown}: use some of {', '.join(kind.suffixes)}")
     return {each: {**DTYPES[each], **chosen} for each in kind.suffixes if dtypes is None or each in dtypes}
+
+
+def refuse_unknown_states(kind: Kind, made: Converted) -> None:
+    """Raises UnsupportedError TM2032 for states of a decoder that no name of optimum exists for."""
+    inputs = [each["name"] for each in made.files[-1][1].inputs]
+    unknown = [name for name in inputs if name.startswith("cache_")]
+    if made.task != ONCE and unknown:
+        listed = ", ".join(unknown[:3])
+        raise refused(kind, made.source, f"it has no names for the states of its layers: {listed}")
 
 
 def _convert_files(

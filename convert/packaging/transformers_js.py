@@ -24,7 +24,10 @@ def _write(made: Converted) -> None:
     configuration = {**made.source.configuration}
     if made.task == VISION_LANGUAGE:  # which transformers leaves out where it is the default of a class
         text = made.source.text
-        configuration["text_config"] = {**text, "num_hidden_layers": len(made.caches) // 2}
+        configuration["text_config"] = {
+            **text,
+            "num_hidden_layers": len({name.split(".")[1] for name in made.caches}),
+        }
     if external:
         configuration[_SETTINGS] = {"use_external_data_format": external}
     write_json(made.folder / "config.json", configuration)

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,8 +17,12 @@ from tmconvert import api
 from tmconvert.errors import LoadError, TmconvertError, UnsupportedError, UsageError, VerificationError
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.continuations import Continuation, difference
+from tmconvert.packaging.kind import Converted, ModelFile
+from tmconvert.packaging.package import refuse_unknown_states
+from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.sentence_transformers import vectors_of
 from tmconvert.packaging.source import PackageSource
+from tmconvert.packaging.tasks import DECODER
 
 TINY = {
     "hidden_size": 32,
@@ -206,6 +211,15 @@ def test_pooling_counts_the_tokens_of_the_mask() -> None:
     assert found["mean"] == [2, 3] and found["max"] == [3, 4]
     assert found["cls"] == [1, 2] and found["lasttoken"] == [3, 4]
     assert found["mean_sqrt_len_tokens"] == pytest.approx([4 / 2**0.5, 6 / 2**0.5])
+
+
+def test_states_without_names_are_refused(tmp_path: Path) -> None:
+    source = PackageSource(tmp_path, {"architectures": ["NetForCausalLM"]}, {})
+    report: Any = SimpleNamespace(inputs=[{"name": "input_ids"}, {"name": "cache_0_recurrent_states_0"}])
+    made = Converted(source, DECODER, {}, [(ModelFile("model.onnx", {}), report)], tmp_path)
+    with pytest.raises(UnsupportedError, match=r"no names for the states .*: cache_0_recurrent") as caught:
+        refuse_unknown_states(kind_named("transformers.js"), made)
+    assert caught.value.code == "TM2032"
 
 
 def test_tokens_of_a_prefix_attend_to_each_other() -> None:

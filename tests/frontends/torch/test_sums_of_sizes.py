@@ -214,6 +214,19 @@ def test_caches_have_the_names_of_optimum_on_request(
     assert tmconvert.verify(traced, tmp_path / "a.onnx").max_error < 1e-6
 
 
+class ConvolutionState(torch.nn.Module):
+    def forward(self, x: Any, cache: Any) -> Any:
+        state = cache[0]["conv_states"][0]
+        return {"y": x + state.sum(), "cache": [{"conv_states": [state + x]}]}
+
+
+def test_states_of_convolutions_have_the_names_of_optimum(tmp_path: Path) -> None:
+    traced = tmconvert.trace(ConvolutionState(), torch.randn(2), [{"conv_states": [torch.randn(3, 2)]}])
+    report = tmconvert.to_onnx(traced, tmp_path / "a.onnx", names="optimum")
+    inputs, outputs = ([each["name"] for each in side] for side in (report.inputs, report.outputs))
+    assert inputs == ["x", "past_conv.0"] and outputs == ["y", "present_conv.0"]
+
+
 def test_names_of_optimum_are_for_whole_models(tmp_path: Path) -> None:
     traced = tmconvert.trace(Pairs(), torch.randn(2), [tuple(torch.randn(2, 2, 3))])
     with pytest.raises(UsageError, match="whole models"):
