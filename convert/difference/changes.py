@@ -131,18 +131,41 @@ def _tensors(one: ViewTensor, other: ViewTensor) -> Iterator[Change]:
 
 def _quantization(one: ViewTensor, other: ViewTensor) -> Iterator[Change]:
     if one.qparams != other.qparams:
-        texts = [_qparams_text(each.qparams) for each in (one, other)]
-        yield Change("quantization", one.name, other.name, f"{one.name}: {texts[0]} -> {texts[1]}")
+        first, second = _qparams_texts(one.qparams, other.qparams)
+        second += " in a later channel" if first == second else ""
+        yield Change("quantization", one.name, other.name, f"{one.name}: {first} -> {second}")
 
 
-def _qparams_text(qparams: Mapping[str, Any] | None) -> str:
+def _qparams_texts(*both: Mapping[str, Any] | None) -> list[str]:
+    """Returns the parameters of the first channel in which they differ, with the digits that show it."""
+    channels = [[*zip(_scales(each), _zeros(each), strict=False)] for each in both]
+    differing = [number for number, pair in enumerate(zip(*channels, strict=False)) if pair[0] != pair[1]]
+    channel = differing[0] if differing else 0
+    texts: list[str] = []
+    for digits in (4, 6, 9, 17):
+        texts = [_qparams_text(each, channel, digits) for each in both]
+        if texts[0] != texts[1]:
+            break
+    return texts
+
+
+def _scales(qparams: Mapping[str, Any] | None) -> list[float]:
+    return [] if qparams is None else [*qparams["scale"]]
+
+
+def _zeros(qparams: Mapping[str, Any] | None) -> list[int]:
+    zeros, count = [] if qparams is None else [*qparams["zero"]], len(_scales(qparams))
+    return zeros if len(zeros) == count else (zeros[:1] or [0]) * count
+
+
+def _qparams_text(qparams: Mapping[str, Any] | None, channel: int, digits: int) -> str:
     if qparams is None:
         return "none"
-    count = f", {qparams['count']} channels" if qparams["count"] > 1 else ""
-    scale = ", ".join(f"{each:.4g}" for each in qparams["scale"][:1])
-    return (
-        f"{qparams['type']} (scale {scale}, zero point {qparams['zero'][0] if qparams['zero'] else 0}{count})"
-    )
+    scales, zeros = _scales(qparams), _zeros(qparams)
+    count = f", channel {channel} of {qparams['count']}" if qparams["count"] > 1 else ""
+    at = min(channel, len(scales) - 1)
+    scale, zero = (f"{scales[at]:.{digits}g}", zeros[min(at, len(zeros) - 1)]) if scales else ("none", 0)
+    return f"{qparams['type']} (scale {scale}, zero point {zero}{count})"
 
 
 def _groups(matching: Matching) -> Iterator[Change]:

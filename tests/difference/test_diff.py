@@ -193,3 +193,22 @@ def test_limits_text_markdown_json_and_page() -> None:
     assert "<summary>weights: 1</summary>" in run("diff", "a.onnx", "b.onnx", "--markdown").stdout
     with pytest.raises(UsageError, match=r"TM6002.*unknown condition 'size'"):
         api.diff("a.onnx", "b.onnx", fail_on=["size"])
+
+
+def test_scales_that_print_alike_are_shown_with_more_digits() -> None:
+    """The channel is the first one that differs."""
+    from types import SimpleNamespace as Tensor
+
+    from tmconvert.difference.changes import _quantization
+    from tmconvert.frontends.shared.view_graph import qparams_record
+
+    def change(*scales: list[float]) -> str:
+        records = (qparams_record("int8", each, [0] * len(each), 0) for each in scales)
+        (found,) = _quantization(*(Tensor(name="w", qparams=each) for each in records))
+        return str(found.text)
+
+    assert change([0.5] * 70, [0.5] * 69 + [0.25]).endswith("channel 0 of 70) in a later channel")
+    assert change([0.5, 0.012345678], [0.5, 0.012345681]) == (
+        "w: int8 (scale 0.012345678, zero point 0, channel 1 of 2)"
+        " -> int8 (scale 0.012345681, zero point 0, channel 1 of 2)"
+    )

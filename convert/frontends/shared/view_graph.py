@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,12 +90,13 @@ class ViewGraph:
 def qparams_record(
     dtype: str, scale: Iterable[float], zero_point: Iterable[int], axis: int | None = None, most: int = 64
 ) -> dict[str, Any]:
-    """Returns quantization parameters for the page: at most ``most`` scales, with their count and range.
+    """Returns quantization parameters for the page: at most ``most`` scales, with their count and range, and
+    a checksum of all where there are more. Nine digits tell each float32 from others.
 
     >>> qparams_record("int8", [0.5], [3])
     {'type': 'int8', 'count': 1, 'scale': [0.5], 'zero': [3]}
     """
-    scales, zeros = [float(f"{value:.6g}") for value in scale], [int(value) for value in zero_point]
+    scales, zeros = [float(f"{value:.9g}") for value in scale], [int(value) for value in zero_point]
     if not any(zeros):
         zeros = zeros[:1]
     record: dict[str, Any] = {
@@ -103,6 +105,8 @@ def qparams_record(
         "scale": scales[:most],
         "zero": zeros[:most],
     }
+    if len(scales) > most:
+        record["checksum"] = zlib.crc32(repr((scales, zeros)).encode())
     if len(scales) > 1:
         record |= {"axis": axis, "least": min(scales), "largest": max(scales)}
     return record
