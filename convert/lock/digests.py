@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import os
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 
 from tmconvert.formats.mapped_file import open_regular
 
 _CHUNK = 1 << 20
+# packages, and their folders that are packages of their own where tmconvert is installed
+_PACKAGES = {"tmconvert": ("symbolics", "cli"), "tmconvert.symbolics": (), "tmconvert.cli": ()}
+_COMPILED = (".pyc", ".so", ".pyd")
 
 
 def file_digest(path: Path) -> str | None:
@@ -20,6 +25,21 @@ def file_digest(path: Path) -> str | None:
                 made.update(chunk)
     except (OSError, ValueError):
         return None
+    return made.hexdigest()
+
+
+@cache
+def product_digest() -> str:
+    """Returns the SHA-256 of tmconvert's own files, by their names in its packages."""
+    made = hashlib.sha256()
+    for package, others in _PACKAGES.items():
+        found = find_spec(package)
+        for folder in map(Path, () if found is None else found.submodule_search_locations or ()):
+            for path in sorted(folder.rglob("*")):
+                name = path.relative_to(folder).as_posix()
+                is_other = path.suffix in _COMPILED or name.split("/")[0] in others
+                if path.is_file() and not is_other:
+                    made.update(f"{package}/{name}\0{file_digest(path)}\n".encode())
     return made.hexdigest()
 
 

@@ -16,7 +16,7 @@ from tmconvert._version import __version__
 from tmconvert.errors import LoadError
 from tmconvert.formats.mapped_file import open_regular
 from tmconvert.inspection.environment import environment
-from tmconvert.lock.digests import file_digest, relative_path
+from tmconvert.lock.digests import file_digest, product_digest, relative_path
 from tmconvert.output.array_archive import write_arrays
 from tmconvert.output.atomic import staged_outputs
 
@@ -121,7 +121,8 @@ def versions() -> dict[str, str]:
             except PackageNotFoundError:
                 continue
     python = ".".join(map(str, sys.version_info[:3]))
-    return {"tmconvert": __version__, "python": python, "system": sys.platform, **dict(sorted(known.items()))}
+    own = {"tmconvert": __version__, "tmconvert's files": product_digest()[:16]}
+    return {**own, "python": python, "system": sys.platform, **dict(sorted(known.items()))}
 
 
 def digests(paths: Sequence[str | Path], folder: Path) -> dict[str, str]:
