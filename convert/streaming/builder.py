@@ -178,7 +178,7 @@ class StepBuilder:
             made = self.emit("aten::floor_divide", made, self.int32([rate.denominator]))
         return self.emit("aten::sub", made, self.int32([x.delay])) if x.delay else made
 
-    def _length(self, length: Length) -> Any:
+    def length(self, length: Length) -> Any:
         """Returns the length of a tensor as a node, from the input ``end``."""
         if not length.steps:
             if self.end is None:
@@ -186,7 +186,7 @@ class StepBuilder:
             return self.end
         if length not in self._lengths:
             before, multiplier, divisor, after = length.steps[-1]
-            value = self._length(Length(length.steps[:-1]))
+            value = self.length(Length(length.steps[:-1]))
             rules = (
                 ("add", before, 0),
                 ("mul", multiplier, 1),
@@ -214,7 +214,7 @@ class StepBuilder:
         place = self.emit("aten::add", self.first(x), self.numbers(-past, x.frames))
         valid = self.emit("aten::ge", place, self.int32([0]))
         if until_end:
-            before_end = self.emit("aten::lt", place, self._length(x.length))
+            before_end = self.emit("aten::lt", place, self.length(x.length))
             before_end = self.emit(
                 "aten::logical_or", before_end, self.emit("aten::eq", self.end, self.int32([0]))
             )
@@ -251,15 +251,18 @@ class StepBuilder:
         stride: int,
         crop: tuple[int, int],
         emit: Callable[[TensorNode], TensorNode],
+        axis: int | None = None,
     ) -> Timed:
         """Returns the sum of what ``emit`` makes of the frames: ``size`` frames of each, ``stride`` apart.
 
-        ``crop`` are the frames removed at the start and at the end; a negative number adds some.
+        ``crop`` are the frames removed at the start and at the end; a negative number adds some. ``axis`` is
+        that of time in what ``emit`` returns, by default that of ``x``.
         """
         x = self.nonnegative(x)
         past = -(-size // stride) - 1
         x = self.cleaned(x, past > 0, size - crop[1] > stride)
         whole = emit(self.buffered(x, past))
-        node = self.cut(whole, x.axis, past * stride, -max(size - stride, 0))
+        axis = x.axis if axis is None else axis
+        node = self.cut(whole, axis, past * stride, -max(size - stride, 0))
         length = x.length.then(-1, stride, 1, size - crop[0] - crop[1])
-        return Timed(node, x.axis, x.frames * stride, x.delay * stride + crop[0], length)
+        return Timed(node, axis, x.frames * stride, x.delay * stride + crop[0], length)

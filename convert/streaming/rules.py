@@ -16,6 +16,7 @@ from tmconvert.ir import CallFunction, TensorNode
 from tmconvert.ir.symbolic.dims import Size, example
 from tmconvert.ir.tree import map_leaves
 from tmconvert.streaming.builder import ChunkMisfit, StepBuilder
+from tmconvert.streaming.frame_constants import frame_constant, last_frames
 from tmconvert.streaming.timed import Timed
 
 Arguments = dict[str, Any]
@@ -100,17 +101,29 @@ def pointwise(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     same = {
         name: value
         if isinstance(value, Timed) or not isinstance(value, TensorNode)
-        else _uniform(b, value, place - rank)
+        else _by_frame(b, value, place - rank, timed_of(arguments))
         for name, value in arguments.items()
     }
     return framewise(b, call, same, place)
+
+
+def _by_frame(b: StepBuilder, value: TensorNode, axis: int, tensors: Sequence[Timed]) -> TensorNode | Timed:
+    """Returns a constant with one entry for all frames, or with those of the frames of a chunk."""
+    known = b.known(value)
+    place = value.type.rank + axis
+    if known is None or place < 0 or known.shape[place] == 1 or not np.ptp(known, place).any():
+        return _uniform(b, value, axis)
+    last = last_frames(known, place)
+    late = [b.delayed(each, max(each.delay, last)) for each in tensors]
+    made = frame_constant(b, known, place, b.aligned(late)[0])
+    return _uniform(b, value, axis) if made is None else made
 
 
 def _uniform(b: StepBuilder, value: TensorNode, axis: int) -> TensorNode:
     """Returns a tensor without time with one entry along the axis of time, which all frames have."""
     if value.type.rank < -axis or value.type.shape[axis] == 1:
         return value
-    known = b.emitter.known(value)
+    known = b.known(value)
     first = None if known is None else np.take(known, [0], axis)
     if known is None or first is None or not np.array_equal(known, np.broadcast_to(first, known.shape)):
         raise b.refuse(
@@ -337,23 +350,26 @@ _UPSAMPLE = (
     "_upsample_nearest_exact2d",
 )
 RULES: Mapping[str, Rule] = {
-    f"aten::{name}": rule
-    for names, rule in (
-        (_ALONG, along),
-        (_UPSAMPLE, upsample),
-        (("matmul", "mm", "bmm"), product),
-        (("layer_norm", "rms_norm", "embedding"), last_axes),
-        (("group_norm", "instance_norm"), norm_over_time),
-        (("batch_norm", "prelu", "local_response_norm"), channelwise),
-        (("expand", "repeat"), expand),
-        (("cat",), cat),
-        (("slice",), slice_),
-        (("pad",), pad),
-        (("permute",), permute),
-        (("reshape",), reshape),
-        (("linear",), linear),
-        (("cumsum",), cumulative),
-        (("repeat_interleave",), repeat_interleave),
-    )
-    for name in names
+    **dict.fromkeys(("tm::fft", "tm::irfft"), along),
+    **{
+        f"aten::{name}": rule
+        for names, rule in (
+            (_ALONG, along),
+            (_UPSAMPLE, upsample),
+            (("matmul", "mm", "bmm"), product),
+            (("layer_norm", "rms_norm", "embedding"), last_axes),
+            (("group_norm", "instance_norm"), norm_over_time),
+            (("batch_norm", "prelu", "local_response_norm"), channelwise),
+            (("expand", "repeat"), expand),
+            (("cat",), cat),
+            (("slice",), slice_),
+            (("pad",), pad),
+            (("permute",), permute),
+            (("reshape",), reshape),
+            (("linear",), linear),
+            (("cumsum",), cumulative),
+            (("repeat_interleave",), repeat_interleave),
+        )
+        for name in names
+    },
 }

@@ -105,6 +105,23 @@ def unfold(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     )
 
 
+def fold(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
+    """Overlap-add of windows along one axis, as in an inverse STFT."""
+    x: Timed = arguments["x"]
+    (height, _), (rows, taps), step = (arguments[name] for name in ("output_size", "kernel_size", "stride"))
+    if not isinstance(x, Timed) or x.axis != 2 or (height, rows) != (1, 1):
+        raise b.refuse("adds windows along other axes than that of time")
+    size, stride, padding = (taps - 1) * arguments["dilation"][1] + 1, step[1], arguments["padding"][1]
+
+    def emit(node: TensorNode) -> TensorNode:
+        width = max(size, stride) + (node.type.shape[2] - 1) * stride
+        options = {**arguments, "x": node, "output_size": [1, width], "padding": [0, 0]}
+        made: TensorNode = b.emit(call.function, **options)
+        return made
+
+    return b.overlap_add(x, size, stride, (padding, padding), emit, 3)
+
+
 def stft(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     """One spectrum each ``hop_length`` frames."""
     x: Timed = arguments["x"]
@@ -120,5 +137,6 @@ RULES: Mapping[str, Rule] = {
     **{f"aten::conv_transpose{axes}d": transposed for axes in (1, 2, 3)},
     **{f"aten::{kind}_pool{axes}d": pool for axes in (1, 2, 3) for kind in ("avg", "max")},
     "aten::unfold": unfold,
+    "aten::col2im": fold,
     "tm::stft": stft,
 }

@@ -240,6 +240,71 @@ class SpectrumDenoiser(nn.Module):
         return power * torch.sigmoid(self.mask(self.gru(torch.log1p(power))[0]))
 
 
+class IstftDenoiser(nn.Module):
+    """A mask over the spectrum of a wave, which an inverse STFT with overlap turns back into one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("window", torch.hann_window(16))
+        self.gru, self.mask = nn.GRU(9, 6, batch_first=True), nn.Linear(6, 9)
+
+    def forward(self, x: Tensor) -> Tensor:  # [batch, time]
+        x = F.pad(x, (8, 8))
+        spectrum = torch.stft(x, 16, 4, window=self.window, center=False, return_complex=True)
+        power = torch.log1p(spectrum.abs().square()).transpose(1, 2)
+        mask = torch.sigmoid(self.mask(self.gru(power)[0])).transpose(1, 2)
+        return torch.istft(spectrum * mask, 16, 4, window=self.window, length=x.shape[-1] - 16)
+
+
+class OverlapAdd(nn.Module):
+    """Frames with a window, added where they overlap."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        frames = (x.unfold(-1, 8, 4) * torch.hann_window(8)).transpose(1, 2)
+        total = 8 + 4 * (frames.shape[2] - 1)
+        return F.fold(frames, (1, total), (1, 8), stride=(1, 4))[:, 0, 0]
+
+
+class Demucs(nn.Module):
+    """Gated strided convolutions, an LSTM, and transposed convolutions with overlap and skip connections."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.down = nn.ModuleList([nn.Conv1d(1, 4, 8, 4), nn.Conv1d(4, 6, 8, 4)])
+        self.gates = nn.ModuleList([nn.Conv1d(4, 8, 1), nn.Conv1d(6, 12, 1)])
+        self.lstm = nn.LSTM(6, 6, 2, batch_first=True)
+        self.up = nn.ModuleList([nn.ConvTranspose1d(6, 4, 8, 4), nn.ConvTranspose1d(4, 1, 8, 4)])
+
+    def forward(self, x: Tensor) -> Tensor:
+        skips: list[Tensor] = []
+        for conv, gate in zip(self.down, self.gates, strict=True):
+            x = F.glu(gate(torch.relu(conv(F.pad(x, (4, 0))))), 1)
+            skips.append(x)
+        x = self.lstm(x.transpose(1, 2))[0].transpose(1, 2)
+        for conv in self.up:
+            x = torch.relu(conv(x + skips.pop()))[:, :, :-4]
+        return x
+
+
+class ConvTasNet(nn.Module):
+    """An encoder of short frames, a mask by dilated depthwise convolutions, and a decoder with overlap."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = nn.Conv1d(1, 6, 8, 4), nn.ConvTranspose1d(6, 1, 8, 4)
+        self.blocks = nn.ModuleList(
+            nn.Sequential(nn.PReLU(), nn.Conv1d(6, 6, 3, dilation=2**i, groups=6), nn.Conv1d(6, 6, 1))
+            for i in range(3)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        frames = torch.relu(self.encoder(x))
+        y = frames
+        for number, block in enumerate(self.blocks):
+            y = y + block(F.pad(y, (2 * 2**number, 0)))
+        return self.decoder(frames * torch.sigmoid(y))
+
+
 WAVE, SPECTRUM = (1, 1, 48), (1, 1, 8, 48)
 # name: module, shapes of the inputs, --time, chunks from the fewest frames on, delay of the first output
 NETS: dict[str, tuple[Any, list[tuple[int, ...]], list[str], list[int], int]] = {
@@ -269,5 +334,9 @@ NETS: dict[str, tuple[Any, list[tuple[int, ...]], list[str], list[int], int]] = 
     "noncausal": (noncausal, [(1, 2, 48)], [], [1, 11], 8),
     "odd transposed": (odd_transposed, [(1, 2, 48)], [], [3], 6),
     "spectrum denoiser": (SpectrumDenoiser, [(1, 48)], [], [4, 16], 0),
+    "istft denoiser": (IstftDenoiser, [(1, 48)], [], [4, 16], 12),
+    "overlap add": (OverlapAdd, [(1, 48)], [], [4, 16], 4),
+    "demucs": (Demucs, [WAVE], [], [16], 0),
+    "conv tasnet": (ConvTasNet, [WAVE], [], [4, 16], 4),
     "two inputs": (TwoInputs, [(1, 2, 48), (1, 2, 24), (1, 2)], ["x:2", "slow:2"], [2], 1),
 }
