@@ -59,18 +59,20 @@ class _Copy:
         self.sizes: dict[Dim, TensorNode] = {}
         for node in graph.inputs:
             assert isinstance(node, TensorNode) and isinstance(node.expr, Input)
+            for axis, size in enumerate(node.shape or ()):
+                if isinstance(size, Dim) and len(size.symbols) == 1:
+                    self.origins.setdefault(next(iter(size.symbols)), (node, axis, size))
             self.mapped[node] = self.flat.add_input(
                 self._copy_node(node), node.expr.name, source=node.expr.source
             )
-            for axis, size in enumerate(node.shape or ()):
-                if isinstance(size, Dim) and len(size.symbols) == 1:
-                    self.origins.setdefault(next(iter(size.symbols)), (self.mapped[node], axis, size))
         for expr in graph:
             self._copy(expr)
         self.flat.set_result(map_leaves(self._mapped, graph.result))
 
     def _copy_node(self, node: Any) -> TensorNode:
-        shape = None if node.shape is None else tuple(map(example, node.shape))
+        shape = node.shape and tuple(
+            example(size) if self._is_of_input(size) else size for size in node.shape
+        )
         return TensorNode(self.flat.free_name(node.name), shape, node.dtype, qparams=node.qparams)
 
     def _mapped(self, leaf: object) -> Any:
@@ -99,11 +101,15 @@ class _Copy:
 
     def _sized(self, leaf: object) -> Any:
         """Returns a call that reads a size in place of a symbolic one."""
-        if not isinstance(leaf, Dim):
+        if not isinstance(leaf, Dim) or not self._is_of_input(leaf):
             return leaf
         if leaf not in self.sizes:
             x, axis, size = self.origins[next(iter(leaf.symbols))]
             made = self.sizes[leaf] = TensorNode(self.flat.free_name("size"), (1,), np.dtype(np.int64))
             arguments = {"axis": axis, "extent": str(size), "size": str(leaf)}
-            self.flat.insert(CallFunction(SIZE, (x,), arguments, result=made))
+            self.flat.insert(CallFunction(SIZE, (self.mapped[x],), arguments, result=made))
         return self.sizes[leaf]
+
+    def _is_of_input(self, size: object) -> bool:
+        """Whether a size is an expression of one symbol of an input; others are data-dependent."""
+        return isinstance(size, Dim) and len(size.symbols) == 1 and {*size.symbols} <= self.origins.keys()

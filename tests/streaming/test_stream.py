@@ -216,7 +216,7 @@ REFUSED: list[tuple[Any, str]] = [
     (lambda m, x: nn.functional.pad(x, (2, 0), "reflect"), r"repeats frames \(reflect\)"),
     (lambda m, x: x.sort(2)[0], "aten::sort works along the axis of time"),
     (lambda m, x: x[:, :, -1], "aten::select works along the axis of time"),
-    (lambda m, x: torch.fft.rfft(x, dim=1).real, "has no rule for streams"),
+    (lambda m, x: torch.fft.rfft(x, dim=2).real, "tm::fft works along the axis of time"),
     (lambda m, x: x.reshape(1, -1), "merges the axis of time"),
     (
         lambda m, x: nn.functional.scaled_dot_product_attention(*[x.transpose(1, 2)] * 3, is_causal=True),
