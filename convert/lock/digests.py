@@ -13,7 +13,7 @@ from tmconvert.formats.mapped_file import open_regular
 _CHUNK = 1 << 20
 # packages, and their folders that are packages of their own where tmconvert is installed
 _PACKAGES = {"tmconvert": ("symbolics", "cli"), "tmconvert.symbolics": (), "tmconvert.cli": ()}
-_COMPILED = (".pyc", ".so", ".pyd")
+_COMPILED = (".so", ".pyd")
 
 
 def file_digest(path: Path) -> str | None:
@@ -37,7 +37,9 @@ def product_digest() -> str:
         for folder in map(Path, () if found is None else found.submodule_search_locations or ()):
             for path in sorted(folder.rglob("*")):
                 name = path.relative_to(folder).as_posix()
-                is_other = path.suffix in _COMPILED or name.split("/")[0] in others
+                is_other = (
+                    "__pycache__" in path.parts or path.suffix in _COMPILED or name.split("/")[0] in others
+                )
                 if path.is_file() and not is_other:
                     made.update(f"{package}/{name}\0{file_digest(path)}\n".encode())
     return made.hexdigest()

@@ -14,7 +14,7 @@ from typing import Any
 
 import tmconvert
 
-_OF_SYSTEM = ("/dev/", "/proc/", "/sys/")
+_OF_SYSTEM, _OF_MEMORY = ("/dev/", "/proc/", "/sys/"), "/dev/shm/"  # the last has files of users
 _LISTENING: list[OpenedFiles] = []
 
 
@@ -71,7 +71,8 @@ def _source_of(path: str) -> str:
 
 
 def _is_of_user(path: str) -> bool:
-    if path.startswith((*_OF_SYSTEM, *_programs())) or Path(path).is_dir():
+    is_of_system = path.startswith(_OF_SYSTEM) and not path.startswith(_OF_MEMORY)
+    if is_of_system or path.startswith(_programs()) or Path(path).is_dir():
         return False
     return ".tmconvert-" not in path or Path(path).exists()  # a staged output is gone by now
 
