@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -135,7 +136,7 @@ def _narrow(
             continue
         if operand not in made:
             seen = work.seen[measured_name(measured)]
-            low, high = method(seen)
+            low, high = map(_widened, method(seen))
             node = TensorNode(work.graph.free_name(f"{operand.name}_int8"), operand.shape, operand.dtype)
             node.qparams = _qparams(below(low, high) if seen.hides else low, high, "int8", source)
             work.graph.insert(
@@ -152,11 +153,22 @@ def _range(seen: Histogram, expr: Expr | None, work: Calibration, method: Method
     """
     assert expr is not None
     margin = _MARGIN.get(work.kind_of(expr))
-    low, high = method(seen) if margin is None else (margin * end for end in min_max(seen))
+    ends = method(seen) if margin is None else [margin * end for end in min_max(seen)]
+    low, high = map(_widened, ends)
     low = below(low, high) if seen.hides else low
     least, most = result_bounds(expr)
     high = min(high, most)
     return min(max(low, least), high), high
+
+
+def _widened(end: float) -> float:
+    """Rounds an end of a measured range away from zero, to nine binary digits.
+
+    Processors sum floats in other orders, so that the last digits of what they measure differ; the scales of
+    a file must not. A hundredth of a step above a rounded end counts as rounding errors.
+    """
+    fraction, exponent = math.frexp(abs(end))
+    return math.copysign(math.ldexp(math.ceil(fraction * 512 - 0.01) / 512, exponent), end)
 
 
 def _widen_mean(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, float]]) -> tuple[float, float]:

@@ -212,10 +212,16 @@ def _factors(
 
 
 def _center(factors: np.ndarray) -> np.ndarray:
-    """Returns factors normalized around 1, and limited."""
+    """Returns factors normalized around 1, limited, and rounded to seven binary digits.
+
+    Their last digits are those of sums of floats, which depend on the processor.
+    """
     if not factors.size or np.all(factors == 1):
         return factors
-    return np.clip(factors / np.exp(np.mean(np.log(factors))), _MOST**-0.5, _MOST**0.5)
+    centered = np.clip(factors / np.exp(np.mean(np.log(factors))), _MOST**-0.5, _MOST**0.5)
+    fractions, exponents = np.frexp(centered)
+    rounded: np.ndarray = np.ldexp(np.round(fractions * 128) / 128, exponents)
+    return rounded
 
 
 # ---- what is done
