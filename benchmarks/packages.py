@@ -25,7 +25,7 @@ from tmconvert.errors import TmconvertError
 from tmconvert.packaging import generation
 
 torchvision_ops.declare = lambda: None  # these models need none of them
-from decoding_families import FAMILIES, drawn_anew  # noqa: E402
+from decoding_families import FAMILIES, VOCABULARY, drawn_anew  # noqa: E402
 
 DECODERS = (
     *("llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3", "phi3", "gpt2", "smollm3", "olmo2", "helium"),
@@ -98,6 +98,8 @@ VISION_LANGUAGE: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "paligemma": ("PaliGemmaConfig", "SiglipVisionConfig", "GemmaConfig", {"projection_dim": 32}),
 }
 SENTENCES = ("bert", "mpnet")
+# decoders for LiteRT-LM, whose tokenizer has a word for each token
+TEXTS = ("llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3", "phi3", "smollm3")
 SPREAD, LEAST = 2, 4  # a factor of weights; different tokens of prompts, at least
 generation.LENGTHS = (1, 2, 3, 5, 7, 9, 12, 15, 18, 20)  # of ten prompts
 # name -> (file of the configuration, class of the model, task), with images of 64 x 64
@@ -118,6 +120,7 @@ KINDS = {
     "sentence-transformers": SENTENCES,
     "ultralytics": tuple(DETECTORS),
     "diffusers": PIPELINES,
+    "litert-lm": TEXTS,
 }
 WORDS = [
     "[PAD]",
@@ -157,6 +160,8 @@ def saved(name: str, folder: Path) -> None:
 
     if name in FAMILIES:
         FAMILIES[name]().save_pretrained(folder)
+        if name in TEXTS:
+            _numbered_words().save_pretrained(folder)
         return
     if name in VISION_LANGUAGE:
         _with_images(*VISION_LANGUAGE[name]).save_pretrained(folder)
@@ -242,12 +247,26 @@ def _tokenizer() -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=made, **special)
 
 
+def _numbered_words() -> Any:
+    """Returns a tokenizer that puts token 1 before a text; the others are words such as <5>."""
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+    from transformers import PreTrainedTokenizerFast
+
+    numbers = {f"<{number}>": number for number in range(VOCABULARY)}
+    made = Tokenizer(models.WordLevel(numbers, unk_token="<0>"))
+    made.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    made.post_processor = processors.TemplateProcessing(single="<1> $A", special_tokens=[("<1>", 1)])
+    return PreTrainedTokenizerFast(tokenizer_object=made, unk_token="<0>")
+
+
 def row(name: str, kind: str, folder: Path) -> bool:
     """Makes a package, and prints what came of it."""
     start = time.process_time()
     options: dict[str, Any] = {"accept_range": name in RANGES}
     if kind == "transformers.js":
         options["dtypes"] = ["fp32", "q4"]
+    if kind == "litert-lm":
+        options = {"cache_length": 64, "prefill_lengths": [8, 32]}
     if kind == "ultralytics":
         folder = folder.rename(folder.with_suffix(".pt")) if folder.suffix != ".pt" else folder
         options["allow_code"] = True

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tmconvert.cli.option_values import (
+    counts,
     dynamic_shapes,
     fixed_sizes,
     input_qparams,
@@ -29,13 +30,14 @@ if TYPE_CHECKING:
     from tmconvert.passes.manager import PassOptions
 
 # what options that may be repeated stand for together
-_ENTRIES: dict[str, Callable[[Sequence[str]], Any]] = {
+_ENTRIES: dict[str, Callable[[Any], Any]] = {
     "dynamic_shapes": dynamic_shapes,
     "fix": fixed_sizes,
     "input_shapes": input_shapes,
     "io_layout": layouts,
     "metadata": metadata,
     "passes": list,
+    "prefill_lengths": counts,
     "on": list,
     "preprocess": list,
     "rename": renamed,

@@ -74,6 +74,14 @@ def renamed(texts: Sequence[str]) -> dict[str, str]:
     return dict(_pair(text, "--rename", "OLD=NEW") for text in texts)
 
 
+def counts(text: str) -> list[int]:
+    """Parses ``32,128`` to numbers. Raises UsageError."""
+    parts = [each.strip() for each in text.split(",")]
+    if not all(each.isdecimal() for each in parts):
+        raise click.UsageError(f"--prefill-lengths {text}: write N,..., as in 32,128")
+    return [int(each) for each in parts]
+
+
 def signatures(texts: str | Sequence[str]) -> str | dict[str, str]:
     """Parses the name of a signature to read, or ``NAME=MODEL`` to models by name. Raises UsageError."""
     if isinstance(texts, str):

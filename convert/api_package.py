@@ -7,7 +7,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from tmconvert.api_convert import to_onnx
+from tmconvert.api_convert import to_onnx, to_tflite
 from tmconvert.conversion.options.arguments import entry_point
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def package(
     opset: int | Literal["auto"] | None = None,
     external_data: bool = False,
     accept_range: bool = False,
+    cache_length: int | None = None,
+    prefill_lengths: Sequence[int] | None = None,
     download: bool = False,
     allow_code: bool = False,
     verify: bool = True,
@@ -40,13 +42,16 @@ def package(
             "ultralytics" a checkpoint, for "diffusers" the folder of a pipeline.
         output: The folder to write, which must not exist.
         kind: The program: "onnxruntime-genai", "transformers.js", "sentence-transformers", "optimum",
-            "ultralytics", "diffusers".
+            "ultralytics", "diffusers", "litert-lm".
         weights: Type of large weights, for kinds with one model file.
         float_type: Type of floats, for kinds with one model file.
         dtypes: Data types of the model files, for kinds with several: "fp32", "fp16", "q8", "q4", "q4f16".
         opset: ONNX opset version; int4 weights need 21, and take it by default.
         external_data: Store the weights next to the model file; always above 2 GiB.
         accept_range: Accept files that are valid for a range of sizes only, which a note states.
+        cache_length: Positions of the caches of a decoder, for "litert-lm"; by default those of the model, at
+            most 4096.
+        prefill_lengths: Numbers of tokens that a prefill takes at once, for "litert-lm"; by default [128].
         download: Fetch a source that is neither a folder nor in the cache from the hub of Hugging Face.
         allow_code: Allow the code in a checkpoint of ultralytics, a pickle, to run.
         verify: Compare the files with PyTorch, and open the package.
@@ -64,6 +69,7 @@ def package(
     Example:
         >>> tmconvert.package("folder", "out", kind="onnxruntime-genai", weights="int4")  # doctest: +SKIP
     """
+    from tmconvert.packaging.kind import Lengths
     from tmconvert.packaging.package import make_package
 
     options: dict[str, object] = {"weights": weights, "float_type": float_type, "opset": opset}
@@ -72,9 +78,10 @@ def package(
         fspath(source),
         Path(output),
         kind,
-        to_onnx,
+        {"onnx": to_onnx, "tflite": to_tflite},
         options=options,
         dtypes=dtypes,
+        lengths=Lengths(cache_length, prefill_lengths),
         download=download,
         allow_code=allow_code,
         verify=verify,

@@ -116,8 +116,7 @@ def _report(made: Mapping[str, EncodedModel]) -> Report:
     """Returns the report of the file, with those of its signatures."""
     reports = {name: each.report for name, each in made.items()}
     first = next(iter(reports.values()))
-    notes = [f"{name}: {note}" for name, each in reports.items() for note in each.notes]
-    report = Report(first.target, first.version, first.paths, notes=notes, signatures=reports)
+    report = Report(first.target, first.version, first.paths, notes=_notes(reports), signatures=reports)
     report.operators = sum(each.operators for each in reports.values())
     report.parameters = _parameters(made.values())
     report.seconds = [
@@ -125,6 +124,17 @@ def _report(made: Mapping[str, EncodedModel]) -> Report:
     ]
     report.settings = dict(first.settings)
     return report
+
+
+def _notes(reports: Mapping[str, Report]) -> list[str]:
+    """Returns the notes, with the names of the signatures where they are not for all."""
+    names: dict[str, list[str]] = {}
+    for name, report in reports.items():
+        for note in dict.fromkeys(report.notes):
+            names.setdefault(note, []).append(name)
+    return [
+        note if len(each) == len(reports) else f"{', '.join(each)}: {note}" for note, each in names.items()
+    ]
 
 
 def _parameters(made: Iterable[EncodedModel]) -> int:

@@ -35,6 +35,13 @@ _SPLITS: Mapping[str, Split] = {
 }
 
 
+class Lengths(NamedTuple):
+    """Numbers of positions: of the caches, and of the tokens that each prefill takes; None for a default."""
+
+    cache: int | None = None
+    prefills: Sequence[int] | None = None
+
+
 class ModelFile(NamedTuple):
     """A model file of a package: its path in the folder, and the options of its conversion.
 
@@ -121,6 +128,10 @@ class Kind(NamedTuple):
 
     ``files`` has the path of each part for each task; ``{}`` in a path stands for the suffix of a data type.
     ``find(name, download=, allow_code=)`` returns the source, and raises LoadError.
+    ``target`` is the format of the model files; those of "tflite" have the parts as signatures. ``trial`` is
+    the module that makes the question of the check, where the task does not choose it. ``takes_lengths``
+    states that ``trace`` takes the lengths of caches, ``copies_files`` that the files of the tokenizer are
+    copied.
     ``suffixes`` are those by data type, and empty for a consumer that does not choose among data types.
     ``options`` are added to those of conversions.
     ``refusal`` returns why a model is not taken, and an empty text if it is. ``write`` writes the files
@@ -135,8 +146,12 @@ class Kind(NamedTuple):
     find: Callable[..., PackageSource] = find_source
     refusal: Callable[[PackageSource], str] = takes_all
     task: Callable[[PackageSource], str] = task_of
-    trace: Callable[[PackageSource, str], Modules] = trace_whole
+    trace: Callable[..., Modules] = trace_whole
     write: Callable[[Converted], None] = write_configuration
+    target: str = "onnx"
+    trial: str = ""
+    takes_lengths: bool = False
+    copies_files: bool = True
 
     def path(self, task: str, part: str, dtype: str) -> str:
         return self.files[task][part].format(self.suffixes.get(dtype, ""))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import UsageError
 from tmconvert.output.new_folder import refuse_existing, staged_folder
-from tmconvert.packaging.kind import DTYPES, INT4, Converted, Kind, ModelFile, Modules, refused
+from tmconvert.packaging.kind import DTYPES, INT4, Converted, Kind, Lengths, ModelFile, Modules, refused
 from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.report import PackageReport
 from tmconvert.packaging.tasks import ONCE, refusal_of_task
@@ -17,28 +17,32 @@ from tmconvert.packaging.trial import check_package
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
 
-Convert = Callable[..., "Report"]  # to_onnx
+Convert = Callable[..., "Report"]  # to_onnx, to_tflite
 
 
 def make_package(
     source: str,
     output: Path,
     kind_name: str,
-    convert: Convert,
+    converters: Mapping[str, Convert],
     *,
     options: Mapping[str, Any],
     dtypes: Sequence[str] | None,
+    lengths: Lengths,
     download: bool,
     allow_code: bool,
     verify: bool,
 ) -> PackageReport:
-    """Writes the package ``output``, which must not exist; ``options`` are those of ``convert``.
+    """Writes the package ``output``, which must not exist; ``options`` are those of conversions, by the
+    functions ``converters`` by target.
 
     The folder gets its name when all its files are written and, with ``verify``, its consumer has opened it.
     Raises UsageError TM6002, LoadError, UnsupportedError, VerificationError, WriteError.
     """
     kind = kind_named(kind_name)
     chosen = _options_by_dtype(kind, options, dtypes)
+    if not kind.takes_lengths and lengths != Lengths():
+        raise UsageError("TM6002", f"{kind.name} opens files with open sizes: omit the lengths")
     refuse_existing(output)
     found = kind.find(source, download=download, allow_code=allow_code)
     task = kind.task(found)
@@ -51,11 +55,11 @@ def make_package(
         for part in kind.files[task]
     ]
     with staged_folder(output) as staged:
-        modules = kind.trace(found, task)
-        reports = _convert_files(modules, files, staged, convert, verify)
+        modules = kind.trace(found, task, *([lengths] if kind.takes_lengths else []))
+        reports = _convert_files(kind.target, modules, files, staged, converters[kind.target], verify)
         made = Converted(found, task, modules, reports, staged)
         refuse_unknown_states(kind, made)
-        for name, content in found.copied_files():
+        for name, content in found.copied_files() if kind.copies_files else ():
             (staged / name).write_bytes(content)
         kind.write(made)
         checks = check_package(kind, made) if verify else []
@@ -75,10 +79,13 @@ def _options_by_dtype(
     """Returns the options of conversions by data type, the most exact first. Raises UsageError TM6002."""
     chosen = {name: value for name, value in options.items() if value is not None}
     chosen |= kind.options
+    if kind.target == "tflite" and (others := sorted(chosen.keys() - {"weights"})):
+        raise UsageError("TM6002", f"{kind.name} opens TFLite files: omit {', '.join(others)}")
     if not kind.suffixes:
         if dtypes is not None:
             raise UsageError("TM6002", f"{kind.name} opens files of one data type: use weights, not dtypes")
-        return {"": {**(INT4 if chosen.get("weights") == "int4" else {}), **chosen}}
+        takes_int4 = kind.target == "onnx" and chosen.get("weights") == "int4"
+        return {"": {**(INT4 if takes_int4 else {}), **chosen}}
     for name in ("weights", "float_type"):
         if name in chosen:
             raise UsageError("TM6002", f"{kind.name} opens a file by data type: use dtypes, not {name}")
@@ -98,13 +105,21 @@ def refuse_unknown_states(kind: Kind, made: Converted) -> None:
 
 
 def _convert_files(
-    modules: Modules, files: Sequence[ModelFile], staged: Path, convert: Convert, verify: bool
+    target: str,
+    modules: Modules,
+    files: Sequence[ModelFile],
+    staged: Path,
+    convert: Convert,
+    verify: bool,
 ) -> list[tuple[ModelFile, Report]]:
     reports = []
     for file in files:
         path = staged / file.path
         path.parent.mkdir(parents=True, exist_ok=True)
-        report = convert(modules[file.part], path, names="optimum", verify=verify, **file.options)
+        if target == "tflite":
+            report = convert(dict(modules), path, verify=verify, **file.options)
+        else:
+            report = convert(modules[file.part], path, names="optimum", verify=verify, **file.options)
         reports.append((file, report))
     return reports
 
@@ -122,4 +137,4 @@ def _notes(made: Converted, *, verify: bool) -> Iterator[str]:
                 seen.add(note)
                 yield f"{file.path}: {note}"
         if verify and not report.verified:
-            yield f"{file.path} was not compared with PyTorch: the outputs, or ONNX Runtime, are missing"
+            yield f"{file.path} was not compared with PyTorch: the outputs, or the runtime, are missing"

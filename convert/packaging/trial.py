@@ -42,7 +42,7 @@ class Trial(NamedTuple):
 def check_package(kind: Kind, made: Converted) -> list[Check]:
     """Opens the package in its consumer, by data type. Raises VerificationError TM4008."""
     checks: list[Check] = []
-    trial: Trial = import_module(f"tmconvert.packaging.{TRIALS[made.task]}").trial(made)
+    trial: Trial = import_module(f"tmconvert.packaging.{kind.trial or TRIALS[made.task]}").trial(made)
     for parts in made.by_dtype():
         question = {"task": made.task, "dtype": parts.dtype, **trial.question}
         answer = kind.consumer.ask(question, made.folder, made.source.folder)

@@ -228,6 +228,16 @@ KINDS: Mapping[str, Kind] = {
     "package.kind": _OPTION,
     "package.dtypes": _NAMES,
     "package.weights": _OPTION,
+    "package.cache_length": Kind("a positive int", lambda value: _is_integer(value) and value > 0, "TM6002"),
+    "package.prefill_lengths": Kind(
+        "a list of positive ints",
+        lambda value: (
+            isinstance(value, (list, tuple))
+            and bool(value)
+            and all(_is_integer(each) and each > 0 for each in value)
+        ),
+        "TM6002",
+    ),
     "package.float_type": _OPTION,
     "package.opset": Kind("int or str", lambda value: _is_integer(value) or _is_text(value), "TM6001"),
     "check": _SWITCH,

@@ -30,7 +30,7 @@ from tmconvert.targets.options import DEFAULT_OPSET
 # of tmconvert.packaging.registry, which is not needed to show help
 PACKAGES = (
     *("onnxruntime-genai", "transformers.js", "sentence-transformers"),
-    *("optimum", "ultralytics", "diffusers"),
+    *("optimum", "ultralytics", "diffusers", "litert-lm"),
 )
 _CALIBRATE = Option(
     "data",
@@ -203,6 +203,20 @@ _PACKAGE = (
     Option("opset", "output", "ONNX opset version.", "opset", default_text=str(DEFAULT_OPSET), metavar="N"),
     switch("external_data", "output", "Store the weights next to the model file; always above 2 GiB."),
     switch("accept_range", "output", "Accept files that are valid for a range of sizes only."),
+    Option(
+        "cache_length",
+        "output",
+        "Positions of the caches, for litert-lm.",
+        "integer",
+        default_text="those of the model, at most 4096",
+    ),
+    Option(
+        "prefill_lengths",
+        "output",
+        "Numbers of tokens that a prefill takes at once, for litert-lm.",
+        default_text="128",
+        metavar="N,...",
+    ),
     switch("download", "input", "Fetch SOURCE from the hub of Hugging Face, if it is not on this machine."),
     switch("allow_code", "input", "Run the code in a checkpoint of ultralytics."),
     switch(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib.machinery import PathFinder
 from os import PathLike
 from pathlib import Path
@@ -18,6 +18,8 @@ from tmconvert.progress import begin
 
 if TYPE_CHECKING:
     from types import ModuleType
+
+    import numpy as np
 
     from tmconvert.frontends.torch.archives import Kind
     from tmconvert.frontends.torch.tracing.programs.parts import Split
@@ -165,6 +167,20 @@ def trace_pipeline(folder: Path, classes: Mapping[str, str]) -> dict[str, Traced
     Weights are read from safetensors, and no code of the folder is run. Raises LoadError TM1021, TM1028.
     """
     return _tracer().trace_pipeline(folder, classes)
+
+
+def trace_static_decoder(
+    folder: str, length: int, prefills: Sequence[int]
+) -> tuple[dict[str, TracedModule], Callable[[Sequence[int]], np.ndarray]]:
+    """Traces a decoder as signatures with caches of ``length`` positions: a prefill for each of ``prefills``,
+    numbers of tokens, and one step of decoding.
+
+    Also returns the function that computes the logits after tokens, float32[vocabulary], in the whole model
+    without a cache. Raises what ``trace_pretrained`` raises.
+    """
+    from tmconvert.frontends.torch.pretrained import check_folder
+
+    return _tracer().trace_static_decoder(check_folder(folder), length, prefills)
 
 
 def _tracer() -> ModuleType:

@@ -8,7 +8,7 @@ import inspect
 import os
 import sys
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -189,6 +189,21 @@ def trace_parts(
             lambda module: parts_of(module, named_tensors, split=split, pooling=pooling),
         )
         return {name: _trace_part(folder.around, model, part) for name, part in parts.items()}
+
+
+def trace_static_decoder(
+    folder: PretrainedFolder, length: int, prefills: Sequence[int]
+) -> tuple[dict[str, TracedModule], Callable[[Sequence[int]], np.ndarray]]:
+    """Traces the signatures of a decoder with caches of a fixed length; see ``entry.py``."""
+    from tmconvert.frontends.torch.tracing.programs.pretrained import example_inputs, pretrained_model
+    from tmconvert.frontends.torch.tracing.programs.static_decoder import logits_after, static_parts
+
+    with same_randomness():
+        torch.manual_seed(0)
+        model = pretrained_model(folder)
+        parts = example_inputs(folder, model.module, lambda module: static_parts(module, length, prefills))
+        traced = {name: _trace_part(folder.around, model, part) for name, part in parts.items()}
+    return traced, functools.partial(logits_after, model.module)
 
 
 def trace_pipeline(folder: Path, classes: Mapping[str, str]) -> dict[str, TracedModule]:

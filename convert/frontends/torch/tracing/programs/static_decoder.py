@@ -1,0 +1,155 @@
+"""Decoders with caches of a fixed length, as LiteRT-LM runs them.
+
+LiteRT-LM gives a step the new tokens, their positions and the keys and values of all positions, and takes the
+updated keys and values. Names and order of arguments: ``litert_compiled_model_executor_utils.cc`` of
+https://github.com/google-ai-edge/LiteRT-LM. The mask is the model's own, for the positions from the first one
+on: so attention with a window is what the model makes of it. Transformers leaves the mask out for a step of
+as many tokens as the caches have positions, and so there is no such step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from tmconvert.frontends.torch.tracing.programs.parts import Part
+from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
+    cache_argument,
+    cache_in,
+    vocabulary_size,
+)
+
+PREFILL, DECODE = "prefill", "decode"
+_KEYS, _VALUES = "kv_cache_k_{}", "kv_cache_v_{}"
+
+
+class StaticDecoder(torch.nn.Module):
+    """A step of a decoder whose caches have a fixed length.
+
+    ``tokens`` are int32[1, new]; ``input_pos`` int32[new], of which the first is the number of positions in
+    the cache; ``caches`` are float32[1, heads, length, size], keys and values of each layer. The result has
+    the updated caches, and with ``has_logits`` float32[1, new, vocabulary]. Tokens that would exceed the
+    length are not kept.
+    """
+
+    def __init__(self, model: Any, *, has_logits: bool) -> None:
+        super().__init__()
+        self.model, self.has_logits, self.argument = model, has_logits, cache_argument(model)
+
+    def forward(
+        self, tokens: torch.Tensor, input_pos: torch.Tensor, **caches: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        from transformers.cache_utils import Cache
+
+        slots = _Slots(input_pos, next(iter(caches.values())).shape[2])
+        pairs = (
+            (caches[_KEYS.format(layer)], caches[_VALUES.format(layer)]) for layer in range(len(caches) // 2)
+        )
+        cache = Cache(layers=[_layer(*pair, slots) for pair in pairs])
+        made = self.model(
+            input_ids=tokens, position_ids=input_pos[None], use_cache=True, **{self.argument: cache}
+        )
+        logits = {"logits": made.logits} if self.has_logits else {}
+        return {**_tensors(cache.layers), **logits}
+
+
+class _Slots:
+    """The positions of new tokens in caches of one length.
+
+    ``source`` is int32[length], for each position the number of the new token that is stored there, and
+    ``is_new`` bool[length, 1] whether there is one.
+    """
+
+    def __init__(self, input_pos: torch.Tensor, length: int) -> None:
+        self.start, count = input_pos[0], input_pos.shape[0]
+        offsets = torch.arange(length, dtype=torch.int32) - self.start
+        self.is_new = ((offsets >= 0) & (offsets < count))[:, None]
+        self.source = offsets.clamp(0, count - 1)
+        self.length, self.is_single = length, count == 1
+
+    def updated(self, cache: torch.Tensor, new: torch.Tensor) -> torch.Tensor:
+        spread = new if self.is_single else new.index_select(2, self.source)
+        return torch.where(self.is_new, spread, cache)
+
+
+def _layer(keys: torch.Tensor, values: torch.Tensor, slots: _Slots) -> Any:
+    from transformers.cache_utils import CacheLayerMixin
+
+    class Layer(CacheLayerMixin):  # type: ignore[misc]
+        """The keys and values of a layer at all positions."""
+
+        is_compileable, is_sliding = True, False
+        keys: torch.Tensor
+        values: torch.Tensor
+
+        def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
+            """There is nothing to do: the tensors are arguments."""
+
+        def update(self, keys: torch.Tensor, values: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            self.keys, self.values = slots.updated(self.keys, keys), slots.updated(self.values, values)
+            return self.keys, self.values
+
+        def get_mask_sizes(self, query_length: int) -> tuple[int, int]:
+            return slots.length, 0
+
+        def get_seq_length(self) -> Any:
+            return slots.start
+
+        def get_max_length(self) -> int:
+            return slots.length
+
+    layer = Layer()
+    layer.keys, layer.values, layer.is_initialized = keys, values, True
+    return layer
+
+
+def _tensors(layers: Sequence[Any]) -> dict[str, torch.Tensor]:
+    names = ((_KEYS, "keys"), (_VALUES, "values"))
+    return {name.format(n): getattr(each, part) for n, each in enumerate(layers) for name, part in names}
+
+
+def static_parts(model: Any, length: int, prefills: Sequence[int]) -> Mapping[str, Part]:
+    """Returns the signatures of a decoder by name: ``prefill_N`` for N new tokens, and ``decode`` for one.
+
+    ``length`` is that of the caches. Raises ValueError for a model whose cache is not one of keys and values.
+    """
+    shapes = _shapes(model)
+    counts = {f"{PREFILL}_{count}": count for count in prefills}
+    return {
+        name: Part(
+            StaticDecoder(model, has_logits=name == DECODE).eval(),
+            _inputs(model, shapes, length, count, 0 if name != DECODE else length // 2),
+            {},
+        )
+        for name, count in {**counts, DECODE: 1}.items()
+    }
+
+
+def logits_after(model: Any, tokens: Sequence[int]) -> np.ndarray:
+    """Returns the logits after tokens, float32[vocabulary], which the model computes without a cache."""
+    with torch.no_grad():
+        made = model(input_ids=torch.tensor([list(tokens)]), use_cache=False)
+    found: np.ndarray = made.logits[0, -1].float().numpy()
+    return found
+
+
+def _inputs(
+    model: Any, shapes: Mapping[str, tuple[int, int]], length: int, count: int, start: int
+) -> dict[str, torch.Tensor]:
+    tokens = torch.randint(3, vocabulary_size(model.config), (1, count), dtype=torch.int32)
+    positions = torch.arange(start, start + count, dtype=torch.int32)
+    caches = {name: torch.randn(1, heads, length, size) for name, (heads, size) in shapes.items()}
+    return {"tokens": tokens, "input_pos": positions, **caches}
+
+
+def _shapes(model: Any) -> dict[str, tuple[int, int]]:
+    """Returns the heads and sizes of caches by name."""
+    with torch.no_grad():
+        cache = cache_in(model(input_ids=torch.tensor([[0]]), use_cache=True))
+    layers = getattr(cache, "layers", ())
+    if not layers or any(getattr(each, "keys", None) is None or each.keys.dim() != 4 for each in layers):
+        raise ValueError("its layers have no caches of keys and values")
+    return {name: (each.shape[1], each.shape[3]) for name, each in _tensors(layers).items()}
