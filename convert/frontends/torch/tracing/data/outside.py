@@ -40,7 +40,7 @@ _CLOCKS = ["time", "monotonic", "perf_counter", "process_time", "thread_time"]
 _RUN = "tmconvert.frontends.torch.tracing.module_run"
 _MOST_READS = 4  # in notes
 _CODE = (".py", ".pyc", ".so", ".pyd", ".dll")
-_OF_SYSTEM = ("/proc/", "/sys/", "/dev/")
+_OF_SYSTEM, _OF_MEMORY = ("/proc/", "/sys/", "/dev/"), "/dev/shm/"  # the last has files of users
 _HELP = (
     "compute it outside of forward: in __init__ where it is a constant, else pass it as an input, "
     "def forward(self, x, noise)"
@@ -316,7 +316,8 @@ def _opened(function: Callable[..., Any]) -> Callable[..., Any]:
         is_path = isinstance(file, (str, bytes, os.PathLike))
         if is_path and isinstance(mode, str) and "r" in mode and _is_read():
             name = os.fsdecode(file)
-            if not name.endswith(_CODE) and not name.startswith(_OF_SYSTEM):
+            is_of_system = name.startswith(_OF_SYSTEM) and not name.startswith(_OF_MEMORY)
+            if not name.endswith(_CODE) and not is_of_system:
                 _note_read(f"the file {name!r}")
         return function(file, mode, *args, **options)
 
