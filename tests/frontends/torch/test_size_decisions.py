@@ -237,3 +237,16 @@ def test_a_branch_whose_gradient_is_computed_says_why_it_is_refused() -> None:
 
     with pytest.raises(UnsupportedError, match="gradients with respect to its inputs"):
         tmconvert.trace(forward, torch.randn(3, 4))
+
+
+def test_a_size_at_which_the_module_cannot_be_traced_is_not_passed_over() -> None:
+    def forward(x: Tensor, y: Tensor) -> Tensor:
+        if x.shape == y.shape and torch.equal(x, y):
+            return x * 2  # of another shape, so both sides cannot be in one file
+        return x.sum(0) + y.sum(0)
+
+    with pytest.raises(UnsupportedError, match=r"Python branches on it \(n = 5\)") as caught:
+        tmconvert.trace(
+            forward, torch.randn(4, 3), torch.randn(5, 3), dynamic_shapes={"x": {0: "n"}, "y": {0: "m"}}
+        )
+    assert caught.value.code == "TM2031"

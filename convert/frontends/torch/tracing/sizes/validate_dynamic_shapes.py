@@ -208,7 +208,9 @@ def _at_other_sizes(
 ) -> str:
     """Runs the module at these sizes; returns what is different there, and no comparison explains."""
     for size in sizes:
-        found, _ = _attempt(lambda size=size: rerun(symbol, size))  # type: ignore[misc]
+        found, failure = _attempt(lambda size=size: rerun(symbol, size))  # type: ignore[misc]
+        if isinstance(failure, Untraceable):  # it computes there, but what is not known
+            return f"{failure} ({symbol.name} = {size})"
         if found is None:
             continue
         message, _, end = first_difference(tape, found, "at another size")
@@ -223,12 +225,16 @@ def _at_other_sizes(
     return ""
 
 
+class Untraceable(str):
+    """Why a run cannot be traced at a size that the module itself takes."""
+
+
 def _attempt(run: Callable[[], Tape]) -> tuple[Tape | None, str]:
-    """Returns the tape of a run; None, with the reason, where the module fails."""
+    """Returns the tape of a run; None, with the reason, where the module fails or cannot be traced."""
     try:
         return run(), ""
     except TmconvertError as error:
-        return None, error.message
+        return None, Untraceable(error.message)
     except (Exception, SystemExit) as error:  # the module's own, at a size that it does not take
         return None, f"{type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
 
