@@ -132,7 +132,7 @@ def _converted(
     keywords, source = keywords_of(conversion.target, given), model
     if not is_traced(model):
         names = [*(option.name for option in TRACING), "dynamic_shapes", "fix"]
-        key = tuple(given.get(name) for name in names)
+        key = tuple(given.get(name) or None for name in names)  # an option may be absent, or empty
         tracing = {name: keywords.pop(name) for name in names if name in keywords}
         if key not in traces:
             traces[key] = api.load(model, **tracing)
