@@ -243,9 +243,12 @@ def test_a_wrong_scale_is_found(kind, factor, tmp_path: Path, monkeypatch: pytes
 
 
 def table(*shape: int, axis: int = 0) -> TargetGraph:
-    """Rows of a table of 60 times 32."""
+    """Rows of a table of 60 times 32, whose first row, as that of padding, is zeros."""
+    weight = constant("w", 60, 32)
+    assert weight.data is not None
+    weight.data[0] = 0
     indices, rows = Value("x", np.dtype(np.int32), shape), Value("y", F32, (*shape, 32))
-    operator = Operator("GATHER", [constant("w", 60, 32), indices], [rows], {"axis": axis}, "op")
+    operator = Operator("GATHER", [weight, indices], [rows], {"axis": axis}, "op")
     return TargetGraph("tflite", 23, "net", [indices], [rows], [operator], ["x"], ["y"])
 
 

@@ -41,7 +41,7 @@ def check_weights(path: Path, stored: Sequence[tuple[Value, Value]], signature: 
 
 def _is_near(plain: np.ndarray, found: Value, kept: Value) -> bool:
     """Whether a weight of the file is within half a step of ``plain``, or at the end of its range where that
-    is beyond it; and whether the largest element needs such steps.
+    is beyond it; and whether the largest element needs such steps, which zeros have of any size.
     """
     if found.shape != plain.shape or (found.quantization is None) != (kept.quantization is None):
         return False
@@ -52,7 +52,8 @@ def _is_near(plain: np.ndarray, found: Value, kept: Value) -> bool:
         return bool(np.all(error <= half))
     assert found.data is not None
     scale, most = scale_of(found), (1 << (BITS[kept.dtype.name] - 1)) - 1
-    bounds = np.float32(1.2 / most) * _largest(plain, found) + np.float32(2.0**-24)
+    largest = _largest(plain, found)
+    bounds = np.where(largest == 0, np.inf, np.float32(1.2 / most) * largest + np.float32(2.0**-24))
     is_beyond = (found.data >= most) & (plain > real) | (found.data <= -most) & (plain < real)
     return bool(np.all(scale <= bounds) and np.all((error <= _HALF * scale) | is_beyond))
 
