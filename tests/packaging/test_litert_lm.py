@@ -80,6 +80,20 @@ def test_a_decoder_for_litert_lm(source: Path, tmp_path: Path, monkeypatch: pyte
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("weights", ["float16", "int8", "int4"])
+def test_rounded_weights(source: Path, tmp_path: Path, weights: Any) -> None:
+    pytest.importorskip("litert_lm_builder")
+    report = api.package(
+        source, tmp_path / "out", kind="litert-lm", cache_length=48, prefill_lengths=[16], weights=weights
+    )
+    (check,) = report.checks
+    found = re.search(r"(\d+) of (\d+) tokens", check.result)
+    assert found is not None and int(found[2]) > 60
+    content = (tmp_path / "out" / "model.litertlm").read_bytes()
+    assert b"prefill_16" in content and weights.encode() in content
+
+
+@pytest.mark.slow
 def test_caches_of_a_fixed_length_compute_what_growing_ones_do(source: Path) -> None:
     torch = pytest.importorskip("torch")
     import transformers
