@@ -287,7 +287,9 @@ def verify(
     overrides = io_overrides_of(
         options["input_shapes"], options["input_nodes"], options["outputs"], options["rename"]
     )
-    request = ConversionRequest.of_file(model, Path(path), inputs, overrides, options["calibration"])
+    request = ConversionRequest.of_file(
+        model, Path(path), inputs, overrides, options["calibration"], options["signature"] or ""
+    )
     verification = verify_file(request, catalogue())
     if options["require_verified"] and not verification.tells:
         from tmconvert.conversion.report_text import verified

@@ -67,7 +67,7 @@ def inspect(model: Model, **options: Unpack[SourceOptions]) -> Inspection:
     if isinstance(model, (str, PathLike)) and written_target(model) is not None:
         from tmconvert.inspection.written_file import inspect_file
 
-        return inspect_file(Path(model))
+        return inspect_file(Path(model), options["signature"] or "")
     from tmconvert.inspection.source_model import inspect_source
 
     tracing = tracing_of(options)
@@ -236,7 +236,7 @@ def bench(
 
     paths = [Path(file) for file in files]
     limits = options["threads"], options["seconds"], options["warm_up"]
-    return bench_files(paths, *limits, inputs, options["sizes"])
+    return bench_files(paths, *limits, inputs, options["sizes"], options["signature"] or "")
 
 
 @entry_point

@@ -62,7 +62,8 @@ def run(model: Model, inputs: Inputs | None = None, **options: Unpack[RunOptions
     if isinstance(model, (str, PathLike)) and written_target(model) is not None:
         from tmconvert.inspection.run_file import FileRunner
 
-        return FileRunner(Path(model)).run(inputs, options["watch"], settings)
+        runner = FileRunner(Path(model), signature=options["signature"] or "")
+        return runner.run(inputs, options["watch"], settings)
     from tmconvert.inspection.run_source import run_source
 
     return run_source(loaded(model), inputs, options["watch"], settings)

@@ -49,11 +49,14 @@ def command(model: str, inputs: tuple[str, ...], output: str | None, json: bool,
         for path in (model, *inputs):
             keep_model(path, Path(output))
         check_writable(output)
-    options = {name: keywords[name] for name in ("watch", "mean", "std") if name in keywords}
+    options: dict[str, Any] = {name: keywords[name] for name in ("watch", "mean", "std") if name in keywords}
     with logging_to_stderr(False), progress(f"running {model}"):
-        source = model if written_target(model) is not None and not tracing else api.load(model, **tracing)
+        is_file = written_target(model) is not None and tracing.keys() <= {"signature"}
+        options |= tracing if is_file else {}
+        source: Any = model if is_file else api.load(model, **tracing)
         values = api.run(source, _arrays_of_stdin() if inputs == (STREAM,) else inputs_of(inputs), **options)
-    if "mean" not in keywords and "std" not in keywords and _has_unscaled_image(source, inputs):
+    is_scaled = "mean" in keywords or "std" in keywords
+    if not is_scaled and _has_unscaled_image(source, inputs, options.get("signature", "")):
         write_message("pixels from 0 to 255; with --mean or --std: (pixel / 255 - mean) / std")
     if output == STREAM:
         write_to_stdout(values)
@@ -79,7 +82,7 @@ def _values(array: np.ndarray) -> list[str]:
     return [f"  {line}" for line in (*lines, *best)]
 
 
-def _has_unscaled_image(source: Any, inputs: tuple[str, ...]) -> bool:
+def _has_unscaled_image(source: Any, inputs: tuple[str, ...], signature: str) -> bool:
     """Whether an image was passed to a model that need not take pixels as they are."""
     from tmconvert.calibration.images import IMAGES
     from tmconvert.inspection.given_inputs import takes_pixels
@@ -88,7 +91,9 @@ def _has_unscaled_image(source: Any, inputs: tuple[str, ...]) -> bool:
 
     if not any(Path(each).suffix.lower() in IMAGES for each in inputs):
         return False
-    return not takes_pixels(FileRunner(Path(source)).inputs if isinstance(source, str) else inputs_of(source))
+    is_file = isinstance(source, str)
+    infos = FileRunner(Path(source), signature=signature).inputs if is_file else inputs_of(source)
+    return not takes_pixels(infos)
 
 
 def _arrays_of_stdin() -> list[np.ndarray] | dict[str, np.ndarray]:

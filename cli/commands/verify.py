@@ -44,6 +44,10 @@ def command(model: str, out: str | None, json: bool, **given: Any) -> None:
             arrays = None if inputs is None else FileRunner(Path(model)).arrays(inputs)
             verification = api.verify(model, None, arrays, on=keywords["on"])
         else:
+            if "signature" in tracing and _has_signatures(out):
+                keywords["signature"] = tracing["signature"]
+                if not _has_signatures(model):
+                    del tracing["signature"]
             module = api.load(model, **tracing)
             arrays = None if inputs is None else read_inputs(inputs, *_input_names(module, out, keywords))
             verification = api.verify(module, out, arrays, **keywords)
@@ -58,6 +62,13 @@ def command(model: str, out: str | None, json: bool, **given: Any) -> None:
         write([mark, (f": {out or model} {verified(verification)}", "")])
     for said in verification.accelerators:
         write([("ok", "bold green"), (f": {out or model}: {said}", "")])
+
+
+def _has_signatures(file: str) -> bool:
+    from tmconvert.targets.recognize import written_target
+
+    target = written_target(file)
+    return target is not None and bool(target.signature_names(Path(file)))
 
 
 def _input_names(module: TracedModule, out: str, keywords: dict[str, Any]) -> tuple[list[str], list[str]]:

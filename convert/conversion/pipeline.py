@@ -242,9 +242,17 @@ def verify_file(request: ConversionRequest, catalogue: Ops) -> Verification:
 
         keeps_ranges = not request.stored.get("unclamped")
         return verify_plain(
-            source.module, path, source.inputs, catalogue, source.overrides, keeps_ranges=keeps_ranges
+            source.module,
+            path,
+            source.inputs,
+            catalogue,
+            source.overrides,
+            keeps_ranges=keeps_ranges,
+            signature=request.signature,
         )
     model, notes = lowered(source.module, options, catalogue, None, source.overrides), list[str]()
+    if request.signature:
+        _name_signature(model, request.signature)
     encoding = _encoded(model, source.module, options, catalogue, notes)
     references = _references(request, source, model, catalogue, source.module.recording(), notes)
     verified = encoding.verify(request.target.model_files(path), references)

@@ -125,7 +125,13 @@ class ConversionRequest:
 
     @classmethod
     def of_file(
-        cls, model: Model, path: Path, inputs: Arrays | None, overrides: IoOverrides, calibration: object
+        cls,
+        model: Model,
+        path: Path,
+        inputs: Arrays | None,
+        overrides: IoOverrides,
+        calibration: object,
+        signature: str = "",
     ) -> ConversionRequest:
         """Returns the request that wrote the file at ``path``, as far as the file records it.
 
@@ -151,6 +157,7 @@ class ConversionRequest:
             inputs=inputs,
             stored=stored,
             preprocessing=wanted,
+            signature=signature,
         )
 
     def _check(self) -> None:

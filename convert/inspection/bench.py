@@ -57,8 +57,10 @@ def bench_files(
     warm_up: int,
     inputs: Inputs | None = None,
     sizes: Mapping[str, int] | None = None,
+    signature: str = "",
 ) -> list[BenchResult]:
-    """Returns the latency of each file on these inputs, or on zeros, with open ``sizes`` by name.
+    """Returns the latency of each file, or of its ``signature``, on these inputs, or on zeros, with open
+    ``sizes`` by name.
 
     Raises LoadError, UsageError, VerificationError.
     """
@@ -70,9 +72,9 @@ def bench_files(
     begin("measure")
     with TemporaryDirectory(prefix="tmconvert-") as folder:
         timed = [
-            _Timed(path, threads, arrays, Path(folder, f"{number}.npz"))
+            _Timed(path, threads, arrays, Path(folder, f"{number}.npz"), signature)
             for number, (path, arrays) in enumerate(
-                zip(paths, timed_inputs(paths, inputs, sizes), strict=True)
+                zip(paths, timed_inputs(paths, inputs, sizes, signature), strict=True)
             )
         ]
         _measure(timed, seconds, warm_up)
@@ -147,12 +149,14 @@ def _ratio(timed: _Timed, first: _Timed) -> float:
 class _Timed:
     """A file and its times. In its context, a process has loaded it and runs it on request."""
 
-    def __init__(self, path: Path, threads: int, inputs: Mapping[str, np.ndarray], stored: Path) -> None:
+    def __init__(
+        self, path: Path, threads: int, inputs: Mapping[str, np.ndarray], stored: Path, signature: str = ""
+    ) -> None:
         """``stored`` is where the process finds the inputs."""
         arrays: dict[str, Any] = {f"in{number}": array for number, array in enumerate(inputs.values())}
         np.savez(stored, names=list(inputs), **arrays)
         self.shapes = {name: array.shape for name, array in inputs.items()}
-        self.inputs = str(stored)
+        self.inputs, self.signature = str(stored), signature
         self.path, self.target, self.threads = path, target_of_file(path), threads
         self.runtime, self.runs, self.spent, self.count = "", 0, 0.0, 1
         self.turns = list[list[int]]()  # nanoseconds of the runs of each turn
@@ -177,9 +181,13 @@ class _Timed:
 
     def prepare(self, warm_up: int) -> None:
         """Loads the file and runs it ``warm_up`` times, at least once."""
-        path = str(self.path.absolute())
         loaded = self._ask(
-            do="load", target=self.target.name, path=path, threads=self.threads, inputs=self.inputs
+            do="load",
+            target=self.target.name,
+            path=str(self.path.absolute()),
+            threads=self.threads,
+            inputs=self.inputs,
+            signature=self.signature,
         )
         self.runtime = loaded["runtime"]
         taken = self._ask(do="run", count=max(warm_up, 1))["times"]

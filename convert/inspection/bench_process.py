@@ -51,7 +51,7 @@ class _State:
         self._call: Callable[[], object] | None = None
         self._before: int | None = None
 
-    def load(self, target: str, path: str, threads: int, inputs: str) -> dict[str, Any]:
+    def load(self, target: str, path: str, threads: int, inputs: str, signature: str) -> dict[str, Any]:
         from tmconvert.inspection.run_file import no_runtime
         from tmconvert.targets.registry import target_named
 
@@ -65,7 +65,7 @@ class _State:
         with np.load(inputs) as archive:
             fed = {name: archive[f"in{number}"] for number, name in enumerate(archive["names"].tolist())}
         self._before = _peak()
-        self._call = known.prepared_run(Path(path), threads, fed)
+        self._call = known.signature_run(Path(path), signature, threads, fed)
         name = runtime.name
         version = getattr(runtime, "version_here", None) or runtime.version
         return {"runtime": f"{name} {version}"}

@@ -48,7 +48,8 @@ class Inspection:
     counted as PyTorch does: trained elements, without the statistics of batch norms, which are ``buffers``.
     ``macs`` are the multiply-accumulates of convolutions, matrix products and recurrent layers, None where
     they are not known. ``target`` is that of a written file, by its name, and ``metadata`` what it states to
-    its users. ``details`` are further entries of the JSON document.
+    its users. ``details`` are further entries of the JSON document. ``signatures`` are the parts of a file
+    that has several, by name; then the inputs, outputs and operators are theirs.
 
     >>> tmconvert.inspect("model.tflite").inputs[0].scale  # doctest: +SKIP
     (0.01847,)
@@ -72,6 +73,7 @@ class Inspection:
     target: str = ""
     metadata: Mapping[str, str] = field(default_factory=dict)
     details: Mapping[str, Any] = field(default_factory=dict)
+    signatures: Mapping[str, Inspection] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON document of ``tmconvert inspect --json``."""
@@ -91,16 +93,19 @@ class Inspection:
             "ops": {kind: dict(counts) for kind, counts in self.operators.items()},
             **({"metadata": dict(self.metadata)} if self.metadata else {}),
             **self.details,
+            **({"signatures": self._signatures_to_json()} if self.signatures else {}),
         }
 
     def usage(self, language: str) -> str:
         """Returns a program of about ten lines that runs the file: "python", "cpp" or "kotlin".
 
-        Raises UsageError TM6002 for a source model, for another language, and for a target without programs.
+        Raises UsageError TM6002 for a source model, a file with several signatures, another language, and a
+        target without programs.
         """
         check_choice("language", language, LANGUAGES)
         if not self.target or not self.outputs:
-            raise UsageError("TM6002", f"{self.model} is not a written file that a program can run")
+            reason = "is not a written file with one signature, which a program can run"
+            raise UsageError("TM6002", f"{self.model} {reason}")
         target, path = target_named(self.target), Path(self.model)
         paths = [str(each) for each in target.output_paths([path])]
         lines = target.usage(language, paths, self.inputs, self.outputs)
@@ -120,6 +125,15 @@ class Inspection:
             yield _field("name", self.name)
         yield _field("producer", self.producer or "not recorded")
         yield _field("parameters", self._parameters())
+        yield from self._contents()
+        for name, each in self.signatures.items():
+            yield from _section(f"signature {name}", list(each._contents()))
+        width = max(map(len, self.metadata), default=0)
+        about = (f"{key:<{width}}  {_shortened(text)}" for key, text in self.metadata.items())
+        yield from _section("metadata", list(about))
+        yield from _section("module tree", [_module_line(each) for each in self.modules])
+
+    def _contents(self) -> Iterator[str]:
         if self.macs:
             yield _field("MACs", quantity(self.macs, "").strip().rstrip("s").strip())
         yield from self._activations()
@@ -131,10 +145,11 @@ class Inspection:
             ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
             width = max((len(str(count)) for _, count in ordered), default=0)
             yield from _section(kind, [f"{count:>{width}}  {name}" for name, count in ordered])
-        width = max(map(len, self.metadata), default=0)
-        about = (f"{key:<{width}}  {_shortened(text)}" for key, text in self.metadata.items())
-        yield from _section("metadata", list(about))
-        yield from _section("module tree", [_module_line(each) for each in self.modules])
+
+    def _signatures_to_json(self) -> dict[str, Any]:
+        keys = ("macs", "sizes", "inputs", "outputs", "ops")
+        documents = {name: each.to_json() for name, each in self.signatures.items()}
+        return {name: {key: each[key] for key in keys} for name, each in documents.items()}
 
     def _parameters(self) -> str:
         count = quantity(self.parameters, "parameter").rsplit(" ", 1)[0]
@@ -167,7 +182,7 @@ def _section(title: str, lines: Sequence[str]) -> Iterator[str]:
     if lines:
         yield ""
         yield title
-        yield from (f"  {line}" for line in lines)
+        yield from (f"  {line}".rstrip() for line in lines)
 
 
 def _tensors(tensors: TensorInfos, dynamic: Mapping[str, Mapping[int, str]] | None = None) -> list[str]:

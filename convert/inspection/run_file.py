@@ -33,10 +33,10 @@ class FileRunner:
     >>> FileRunner(Path("model.tflite")).run({"x": x})  # doctest: +SKIP
     """
 
-    def __init__(self, path: Path, *, warns: bool = True) -> None:
-        self.path, self.warns = path, warns
+    def __init__(self, path: Path, *, warns: bool = True, signature: str = "") -> None:
+        self.path, self.warns, self.signature = path, warns, signature
         self.target: Target = target_of_file(path)
-        self.model: WrittenModel = self.target.written_model(path)
+        self.model: WrittenModel = self.target.signature_model(path, signature)
         self.inputs, self.outputs = tensors_of(self.target, self.model)
         for each in (*self.inputs, *self.outputs):
             if problem := shape_problem(each.shape or ()):
@@ -56,13 +56,15 @@ class FileRunner:
 
     def computed(self, fed: Mapping[str, np.ndarray], names: Sequence[str]) -> Sequence[np.ndarray]:
         """Returns outputs as the file has them."""
-        runtime = self.target.runtime(self.path)
+        runtime = self.target.signature_runtime(self.path, self.signature)
         if runtime is None:
             raise no_runtime(self.target)
         return runtime.run(self.target.model_files(self.path), fed, names)
 
     def between(self, fed: Mapping[str, np.ndarray], names: Sequence[str]) -> Sequence[np.ndarray]:
-        """Returns tensors that operators compute, as the file has them."""
+        """Returns tensors that operators compute, as the file has them. Raises UsageError TM6016."""
+        if self.signature:
+            raise UsageError("TM6016", "watch applies to a file with one signature: omit signature")
         return self.target.values(self.path, fed, names)
 
     def arrays(self, inputs: Inputs | None, settings: Settings | None = None) -> list[np.ndarray]:

@@ -18,7 +18,7 @@ MOST_ELEMENTS = 1 << 28  # of an input: they are written to a file for the proce
 
 
 def timed_inputs(
-    paths: Sequence[Path], inputs: Inputs | None, sizes: Mapping[str, int] | None
+    paths: Sequence[Path], inputs: Inputs | None, sizes: Mapping[str, int] | None, signature: str = ""
 ) -> list[dict[str, np.ndarray]]:
     """Returns what each file is fed: ``inputs``, or zeros at these sizes, in the order of the file.
 
@@ -26,7 +26,7 @@ def timed_inputs(
     """
     if inputs is not None and sizes:
         raise UsageError("TM6002", "inputs have sizes of their own: omit --size (sizes)")
-    runners = [FileRunner(path, warns=False) for path in paths]
+    runners = [FileRunner(path, warns=False, signature=signature) for path in paths]
     if inputs is not None:
         return [each.fed(each.arrays(inputs)) for each in runners]
     _check_names(sizes or {}, runners)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +20,36 @@ from tmconvert.targets.written_model import TensorInfo, TensorInfos, WrittenMode
 _BITS = {"int4": 4, "uint4": 4, "int2": 2, "uint2": 2, "float4e2m1": 4, "bfloat16": 16}
 
 
-def inspect_file(path: Path) -> Inspection:
-    """Returns what is in a written file. Raises LoadError TM1001, TM1009, TM1016."""
+def inspect_file(path: Path, signature: str = "") -> Inspection:
+    """Returns what is in a written file, or in a signature of it.
+
+    Raises LoadError TM1001, TM1009, TM1016; UsageError TM6014, TM6016.
+    """
     target = target_of_file(path)
-    model = target.written_model(path)
+    names = () if signature else target.signature_names(path)
+    if names:
+        return _with_signatures(target, path, names)
+    return _inspected(target, path, target.signature_model(path, signature), signature)
+
+
+def _with_signatures(target: Target, path: Path, names: Sequence[str]) -> Inspection:
+    """Returns what is in a file with several signatures, which share constants."""
+    models = [target.signature_model(path, name) for name in names]
+    whole = replace(models[0], input_tensors=[], output_tensors=[], tensors={}, types={}, constants=set())
+    whole.layers = [layer for model in models for layer in model.layers]
+    for model in models:
+        whole.tensors |= model.tensors
+        whole.types |= model.types
+        whole.constants |= model.constants
+    found = _inspected(target, path, whole, "")
+    found.signatures = {
+        name: _inspected(target, path, model, name) for name, model in zip(names, models, strict=True)
+    }
+    found.sizes, found.macs, found.operators = Sizes(*found.sizes[:2]), None, {}
+    return found
+
+
+def _inspected(target: Target, path: Path, model: WrittenModel, name: str) -> Inspection:
     inputs, outputs = tensors_of(target, model)
     return Inspection(
         model=str(path),
@@ -35,7 +62,7 @@ def inspect_file(path: Path) -> Inspection:
         parameters=_parameters(model),
         sizes=_sizes(target, path, model),
         macs=_macs(target, model),
-        target=target.name,
+        target="" if name else target.name,
         metadata=model.metadata,
     )
 

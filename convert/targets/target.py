@@ -296,6 +296,19 @@ class Target(ABC):
         """Names, shapes and layers of the file. Raises LoadError."""
         raise self._unreadable("read back", path)
 
+    def signature_names(self, path: Path) -> Sequence[str]:
+        """Returns the names of the signatures of the file at ``path``; none where it has one or none."""
+        return ()
+
+    def signature_model(self, path: Path, signature: str) -> WrittenModel:
+        """Names, shapes and layers of a signature, with "" those of the file, which has no other.
+
+        Raises LoadError; UsageError TM6014, TM6016.
+        """
+        if signature:
+            raise UsageError("TM6016", f"{path} has no signatures: signature applies to TFLite files")
+        return self.written_model(path)
+
     def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
         """Returns the float constants in written files, by name; several constants may have one name."""
         raise self._unreadable("compared constant by constant")
@@ -330,6 +343,12 @@ class Target(ABC):
         in this process, which a runtime may end.
         """
         raise self._unreadable("timed", path)
+
+    def signature_run(
+        self, path: Path, signature: str, threads: int, inputs: NamedArrays
+    ) -> Callable[[], object]:
+        """Does what ``prepared_run`` does for a signature of the file, if it has several."""
+        return self.prepared_run(path, threads, inputs)
 
     def values(self, path: Path, inputs: NamedArrays, names: Sequence[str]) -> list[np.ndarray]:
         """Returns tensors of the file at ``path`` as its runtime computes them, operator by operator.

@@ -32,13 +32,14 @@ def verify_file(
     overrides: IoOverrides = NO_OVERRIDES,
     *,
     keeps_ranges: bool = True,
+    signature: str = "",
 ) -> Verification:
-    """Compares a written file with the reference interpreter; see ``api.verify``.
+    """Compares a written file, or a signature of it, with the reference interpreter; see ``api.verify``.
 
     ``keeps_ranges`` states that the file has clamps where its source saturates.
     """
     target = target_of_file(path)
-    runtime = _runtime(target, path)
+    runtime = _runtime(target, path, signature)
     bound = bind_model(module, overrides, catalogue)._replace(keeps_ranges=keeps_ranges)
     try:
         normalized = bound.normalized(catalogue)
@@ -109,9 +110,9 @@ def _reference_of(
     return found
 
 
-def _runtime(target: Target, path: Path) -> Runtime:
+def _runtime(target: Target, path: Path, signature: str) -> Runtime:
     """Returns the runtime for a file. Raises VerificationError TM4003 where it is not installed."""
-    runtime = target.runtime(path)
+    runtime = target.signature_runtime(path, signature)
     if runtime is None:
         raise VerificationError(
             "TM4003",

@@ -418,6 +418,10 @@ def _with_parts(keywords: Iterable[Option]) -> Iterator[Option]:
 
 
 # command -> options, in the order of its help; see also ``options_of``
+def _distinct(*options: Option) -> tuple[Option, ...]:
+    return tuple({each.name: each for each in options}.values())
+
+
 COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     **{target: conversion_options(target) for target in TARGETS},
     "bench": (_RUN[0]._replace(default_text="zeros"), JSON, *declared(BenchOptions)),
@@ -436,12 +440,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "code": (*_CODE, JSON, *declared(SourceOptions)),
     "diff": (*_DIFF, JSON),
     "doctor": (JSON,),
-    "evaluate": tuple(
-        {
-            each.name: each
-            for each in (_CALIBRATE, JSON, *declared(EvaluateOptions), *declared(ScoreOptions))
-        }.values()
-    ),
+    "evaluate": _distinct(_CALIBRATE, JSON, *declared(EvaluateOptions), *declared(ScoreOptions)),
     "inspect": (*_INSPECT, USAGE, _PROFILE, JSON, *declared(TracingOptions)),
     "lint": (VERSIONS[-1], _PROFILE, JSON),
     "ops": _OPS,
@@ -458,7 +457,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
     "optimize": (_OPTIMIZE, JSON, *TRACING, VERBOSE, *PROGRESS),
     "rebuild": (*_REBUILD, JSON),
     "reduce": (*_REDUCE, JSON, _EXAMPLE_INPUTS),
-    "run": (*_RUN, JSON, *declared(RunOptions), *TRACING),
+    "run": _distinct(*_RUN, JSON, *TRACING, *declared(RunOptions)),
     "samples": (JSON,),
     "save": (_SAVE_FORMAT, JSON, *declared(SourceOptions)),
     "simplify": tuple(
@@ -471,7 +470,7 @@ COMMAND_OPTIONS: dict[str, tuple[Option, ...]] = {
         _SIGNATURES if each.name == "signature" else each for each in conversion_options("tflite")
     ),
     "view": (*_VIEW, JSON, *declared(SourceOptions)),
-    "verify": (_VERIFY, JSON, *declared(VerifyOptions), *TRACING),
+    "verify": _distinct(_VERIFY, JSON, *TRACING, *declared(VerifyOptions)),
 }
 
 

@@ -9,7 +9,15 @@ from tmconvert.conversion.options.declared import calibration_option, input_opti
 from tmconvert.conversion.options.tracing import ProgressOptions, ShapeOptions, TracingOptions
 
 
-class RunOptions(ImageOptions, ProgressOptions, total=False):
+class SignatureOptions(ProgressOptions, total=False):
+    """Keywords of functions that run written files."""
+
+    signature: Annotated[
+        str | None, input_option("Signature to run of a TFLite file with several.", metavar="NAME")
+    ]
+
+
+class RunOptions(ImageOptions, SignatureOptions, total=False):
     """Keywords of ``run``."""
 
     watch: Annotated[
@@ -91,7 +99,7 @@ class ScoreOptions(ImageOptions, TracingOptions, total=False):
     ]
 
 
-class BenchOptions(ProgressOptions, total=False):
+class BenchOptions(SignatureOptions, total=False):
     """Keywords of ``bench``."""
 
     sizes: Annotated[
@@ -111,7 +119,7 @@ class BenchOptions(ProgressOptions, total=False):
     warm_up: Annotated[int, input_option("Runs of each file before.", default=3)]
 
 
-class VerifyOptions(ShapeOptions, total=False):
+class VerifyOptions(ShapeOptions, SignatureOptions, total=False):
     """Keywords of ``verify``, which repeat those of the conversion."""
 
     require_verified: Annotated[

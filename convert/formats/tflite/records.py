@@ -6,7 +6,7 @@ Source of the slots: LiteRT's schema.fbs, which only ever appends.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -114,11 +114,15 @@ class SubgraphRecord:
 
 @dataclass(frozen=True)
 class ModelRecord:
-    """A model; ``main`` is the number of the subgraph that is read: the first, or that of a signature."""
+    """A model; ``main`` is the number of the subgraph that is read: the first, or that of a signature.
+
+    ``signatures`` has the numbers of the subgraphs of all signatures, by name.
+    """
 
     description: str
     subgraphs: list[SubgraphRecord]
     main: int = 0
+    signatures: Mapping[str, int] = field(default_factory=dict)
 
     def reached(self) -> list[SubgraphRecord]:
         """Returns the main subgraph, and those that its operators call at any depth."""
@@ -130,8 +134,8 @@ class ModelRecord:
         return [self.subgraphs[number] for number in numbers]
 
 
-def read_model(path: str, data: memoryview, signature: str = "") -> ModelRecord:
-    """Returns the records of a file.
+def read_model(path: str, data: memoryview, signature: str | None = "") -> ModelRecord:
+    """Returns the records of a file; None reads one with several signatures from the first of them.
 
     Raises LoadError TM1041 for a damaged file, and TM1042 where it has several signatures and none is chosen;
     UsageError TM6014 where no signature has that name.
@@ -162,13 +166,14 @@ class _ModelReader:
         self.buffers = self.root.tables(4)
         self.codes = [self._operator_name(each) for each in self.root.tables(1)]
 
-    def model(self, chosen: str) -> ModelRecord:
+    def model(self, chosen: str | None) -> ModelRecord:
         tables = self.root.tables(2)
         if not tables:
             raise damaged(self.path, "it has no subgraph")
         names: dict[int, tuple[dict[int, str], dict[int, str]]] = {}
         signatures = self.root.tables(7)
-        main = self._main(signatures, chosen, len(tables))
+        known = {each.text(2): each.integer(4, "uint32") for each in signatures}
+        main = self._main(known, chosen, len(tables))
         # The names of the chosen signature go before those of others of the same subgraph.
         for signature in sorted(signatures, key=lambda each: each.text(2) != chosen):
             for slot, each in enumerate(names.setdefault(signature.integer(4, "uint32"), ({}, {}))):
@@ -178,11 +183,10 @@ class _ModelReader:
             self._subgraph(table, number, len(tables), *names.get(number, ({}, {})))
             for number, table in enumerate(tables)
         ]
-        return ModelRecord(self.root.text(3), graphs, main)
+        return ModelRecord(self.root.text(3), graphs, main, known)
 
-    def _main(self, signatures: Sequence[Table], chosen: str, count: int) -> int:
+    def _main(self, known: Mapping[str, int], chosen: str | None, count: int) -> int:
         """Returns the number of the subgraph of a signature."""
-        known = {each.text(2): each.integer(4, "uint32") for each in signatures}
         if chosen and chosen not in known:
             shown = ", ".join(map(printable, known)) or "none"
             raise UsageError(
@@ -190,15 +194,14 @@ class _ModelReader:
                 f"the file has no signature {chosen!r}",
                 notes=[("help", f"its signatures: {shown}")],
             )
-        numbers = set(known.values())
-        if not chosen and len(numbers) > 1:
+        if chosen == "" and len(set(known.values())) > 1:
             names = [printable(name) for name in known]
             raise unknown_part(
                 self.path,
                 f"the file has {len(names)} signatures: {', '.join(names)}"[:500],
                 f"choose one: --signature {names[0]} (signature={names[0]!r})"[:200],
             )
-        main = known[chosen] if chosen else next(iter(numbers), 0)
+        main = known[chosen] if chosen else next(iter(known.values()), 0)
         if main >= count:
             raise damaged(self.path, f"a signature is of subgraph {main}, but the file has {count}")
         return main

@@ -51,7 +51,7 @@ class LiteRtRuntime(IsolatedRuntime):
     ) -> list[np.ndarray]:
         with refusals(self.name), silent_stderr():
             interpreter = self._interpreter(paths[0])
-            runner = _runner(interpreter, list(inputs), list(outputs), self.signature)
+            runner = _runner(interpreter, inputs, outputs, self.signature)
             if runner is not None:
                 return _signature_results(runner, inputs, outputs)
             input_at, output_at = tflite_positions(interpreter, list(inputs), list(outputs))
@@ -109,18 +109,25 @@ def _tflite_result(interpreter: Any, described: dict[str, Any]) -> np.ndarray:
     return np.array(interpreter.get_tensor(described["index"]))
 
 
-def _runner(interpreter: Any, inputs: list[str], outputs: list[str], signature: str) -> Any:
-    """Returns what runs ``signature``, or that with these names; None where the file has no other than the
-    first.
+def _runner(interpreter: Any, inputs: NamedArrays, outputs: Sequence[str], signature: str) -> Any:
+    """Returns what runs ``signature``, else that with these names, and these shapes where several have them.
+
+    None where the file has one signature, or none with these names.
     """
     signatures = interpreter.get_signature_list()
     if len(signatures) < 2:
         return None
-    if signature in signatures:
+    if signature:
         return interpreter.get_signature_runner(signature)
     names = {key: ({*own["inputs"]}, {*own["outputs"]}) for key, own in signatures.items()}
     fitting = [key for key, (own, made) in names.items() if own == {*inputs} and made >= {*outputs}]
-    return interpreter.get_signature_runner(fitting[0]) if fitting else None
+    runners = [interpreter.get_signature_runner(key) for key in fitting]
+    return next((each for each in runners if _has_shapes(each, inputs)), next(iter(runners), None))
+
+
+def _has_shapes(runner: Any, inputs: NamedArrays) -> bool:
+    details = runner.get_input_details()
+    return all(tuple(details[name]["shape"]) == array.shape for name, array in inputs.items())
 
 
 def _signature_results(runner: Any, inputs: NamedArrays, outputs: Sequence[str]) -> list[np.ndarray]:

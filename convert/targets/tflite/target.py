@@ -220,9 +220,17 @@ class TfliteTarget(Target):
         return tflite_layouts(path)
 
     def written_model(self, path: Path) -> WrittenModel:
+        return self.signature_model(path, "")
+
+    def signature_model(self, path: Path, signature: str) -> WrittenModel:
         from tmconvert.targets.tflite.written_model import written_tflite
 
-        return written_tflite(path)
+        return written_tflite(path, signature)
+
+    def signature_names(self, path: Path) -> Sequence[str]:
+        from tmconvert.targets.tflite.written_model import signature_names
+
+        return signature_names(path)
 
     def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
         from tmconvert.targets.tflite.reader import tflite_constants
@@ -249,9 +257,14 @@ class TfliteTarget(Target):
         return steps(path)
 
     def prepared_run(self, path: Path, threads: int, inputs: NamedArrays) -> Callable[[], object]:
+        return self.signature_run(path, "", threads, inputs)
+
+    def signature_run(
+        self, path: Path, signature: str, threads: int, inputs: NamedArrays
+    ) -> Callable[[], object]:
         from tmconvert.targets.tflite.prepared_run import prepared_tflite
 
-        return prepared_tflite(path, threads, inputs)
+        return prepared_tflite(path, threads, inputs, signature)
 
     def values(self, path: Path, inputs: NamedArrays, names: Sequence[str]) -> list[np.ndarray]:
         from tmconvert.targets.tflite.runtime import LiteRtRuntime

@@ -8,30 +8,43 @@ from tmconvert.errors import LoadError
 from tmconvert.formats.mapped_file import map_file
 from tmconvert.formats.tflite.faults import damaged_result
 from tmconvert.formats.tflite.metadata import tflite_layouts, tflite_metadata
-from tmconvert.formats.tflite.records import VERSION, SubgraphRecord, TensorRecord, read_model
+from tmconvert.formats.tflite.records import VERSION, ModelRecord, SubgraphRecord, TensorRecord, read_model
 from tmconvert.formats.tflite.schema import TYPE_NAMES
 from tmconvert.targets.written_model import TensorInfo, WrittenLayer, WrittenModel
 
 
-def written_tflite(path: Path) -> WrittenModel:
-    """Raises LoadError TM1001, TM1042, and TM1009 for a damaged file."""
+def signature_names(path: Path) -> list[str]:
+    """Returns the names of the signatures of a file that has several, else none. Raises as the next one."""
+    signatures = _read(path, None).signatures
+    return list(signatures) if len(set(signatures.values())) > 1 else []
+
+
+def written_tflite(path: Path, signature: str = "") -> WrittenModel:
+    """Describes a file, or what ``signature`` runs of it.
+
+    Raises LoadError TM1001, TM1042, and TM1009 for a damaged file; UsageError TM6014 for an unknown name.
+    """
     model = WrittenModel("tflite")
-    try:
-        file = read_model(str(path), map_file(str(path)))
-        layouts = tflite_layouts(path) or ([], [])
-    except LoadError as error:
-        if error.code != "TM1041":
-            raise
-        raise damaged_result(str(path)) from error
-    for subgraph in file.subgraphs:
+    file = _read(path, signature)
+    main = file.subgraphs[file.main if signature else 0]
+    layouts = (tflite_layouts(path) if main is file.subgraphs[0] else None) or ([], [])
+    for subgraph in file.reached() if signature else file.subgraphs:
         _add_subgraph(subgraph, model)
     model.version = f"schema {VERSION}"
     model.producer = file.description
     model.metadata = tflite_metadata(path)
-    main = file.subgraphs[0]
     model.input_tensors = _edges(main, main.inputs, main.input_names, layouts[0])
     model.output_tensors = _edges(main, main.outputs, main.output_names, layouts[1])
     return model
+
+
+def _read(path: Path, signature: str | None) -> ModelRecord:
+    try:
+        return read_model(str(path), map_file(str(path)), signature)
+    except LoadError as error:
+        if error.code != "TM1041":
+            raise
+        raise damaged_result(str(path)) from error
 
 
 def _add_subgraph(subgraph: SubgraphRecord, model: WrittenModel) -> None:

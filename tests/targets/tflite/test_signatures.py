@@ -105,6 +105,57 @@ def test_files_of_models_are_signatures(models: Any, tmp_path: Path) -> None:
     assert twice.status == 2 and "two signatures have the name prefill" in twice.stderr
 
 
+def test_commands_take_a_signature(models: Any, tmp_path: Path) -> None:
+    file = tmp_path / "net.tflite"
+    report = tmconvert.to_tflite(models, file, verify=False)
+    found = run("inspect", file, "--json").json
+    assert found["parameters"] == report.parameters and not found["inputs"] and not found["ops"]
+    shapes = {name: [each["shape"] for each in part["inputs"]] for name, part in found["signatures"].items()}
+    assert shapes == {"prefill": [[1, 12]], "decode": [[1, 1], [1]]}
+    assert found["signatures"]["prefill"]["macs"] == 12 * found["signatures"]["decode"]["macs"]
+    assert "\nsignature decode\n" in run("inspect", file).stdout
+    one = tmconvert.inspect(file, signature="decode")
+    assert [each.name for each in one.inputs] == ["tokens", "scale"] and not one.signatures
+
+    inputs = {"tokens": np.array([[7]]), "scale": np.array([-1.0], np.float32)}
+    (made,) = tmconvert.run(file, inputs, signature="decode").values()
+    with torch.no_grad():
+        expected = models["decode"][0](*map(torch.from_numpy, inputs.values())).numpy()
+    np.testing.assert_allclose(made, expected, atol=1e-5)
+    chosen = (file, "--signature", "decode")
+    arrays = run("run", *chosen, "-i", "int32[1,1]", "-i", "float32[1]", "--json").json["arrays"]
+    assert [each["shape"] for each in arrays] == [[1, 1, 160]]
+    (timed,) = run("bench", *chosen, "--seconds", "0.01", "--json").json["files"]
+    assert timed["shapes"] == {"tokens": [1, 1], "scale": [1]}
+
+    for command in ("run", "bench"):
+        refused = run(command, file)
+        assert refused.status == 1 and "TM1042" in refused.stderr
+        assert "prefill, decode" in refused.stderr and "--signature" in refused.stderr
+        assert "TM6014" in run(command, file, "--signature", "other").stderr
+    assert (
+        "omit signature" in run("run", *chosen, "-i", "int32[1,1]", "-i", "float32[1]", "--watch", "*").stderr
+    )
+    assert "one signature" in run("inspect", file, "--usage", "python").stderr
+
+
+@pytest.mark.parametrize("options", [{}, pytest.param({"weights": "int8"}, marks=pytest.mark.slow)], ids=str)
+def test_a_signature_is_verified_with_its_model(models: Any, options: Any, tmp_path: Path) -> None:
+    """The signatures differ in shapes only, so that names do not tell them apart."""
+    net = models["prefill"][0].__self__
+    tokens = torch.arange(12).reshape(1, 12)
+    sources = {f"take_{n}": tmconvert.trace(net.prefill, tokens[:, :n]) for n in (4, 12)}
+    file = tmp_path / "net.tflite"
+    tmconvert.to_tflite(sources, file, verify=False, **options)
+    for name, source in sources.items():
+        assert tmconvert.verify(source, file, signature=name).tells
+        if not options:
+            assert tmconvert.verify(source, file).tells
+    sources["take_4"].save(tmp_path / "net.tm")
+    assert run("verify", tmp_path / "net.tm", file, "--signature", "take_4").status == 0
+    assert run("verify", tmp_path / "net.tm", file, "--signature", "other").status in (1, 2)
+
+
 @pytest.mark.parametrize(
     ("models", "options", "reason"),
     [
