@@ -248,6 +248,10 @@ class IndexedRows(Trait):
     """An operand called ``indices`` addresses rows, along axis 0, of operand 0."""
 
 
+class IndexesAxis(Trait):
+    """Operand 1 is indices along axis ``dim`` of operand 0; negative ones count from the end."""
+
+
 class IndicesBelow(Trait):
     """The elements of the operand are indices below the attribute ``extent``."""
 

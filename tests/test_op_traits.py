@@ -100,6 +100,7 @@ NAMED = {
         "aten::sqrt": "x * (1 / sqrt(y)) becomes x / sqrt(y)",
         "aten::reciprocal": "x * (1 / sqrt(y)) becomes x / sqrt(y)",
     },
+    "convert/targets/onnx/passes/drop_index_wraps.py": {"tm::wrap_index": "the op that the pass removes"},
     "convert/targets/onnx/passes/fuse_rms_norm.py": {
         f"aten::{name}": "a step of the pattern that the pass fuses" for name in ("mean", "sqrt")
     },

@@ -112,7 +112,7 @@ def _is_onnx(path: Path) -> bool:
         return False
 
 
-def simplify_model(model: Any, path: Any, arguments: Mapping[str, Any], catalogue: Ops) -> Report:
+def simplify_model(model: object, path: Any, arguments: Mapping[str, Any], catalogue: Ops) -> Report:
     """Writes an ONNX file of an ONNX model, in which the nodes that cannot be converted stay.
 
     A model that cannot be simplified is copied, with a note that states why, unless ``arguments`` change it.
@@ -367,7 +367,7 @@ _REFUSALS = (
 )
 
 
-def _compared(path: Path, joined: Path, graph: Any, given: Any) -> Verification | None:
+def _compared(path: Path, joined: Path, graph: Any, given: object) -> Verification | None:
     """Runs the model and the file of ``graph`` on ``given``, or on inputs with which the model runs.
 
     Raises NotRun, KeyError for strings, sequences and the like, VerificationError for other outputs.
@@ -392,7 +392,7 @@ def _compared(path: Path, joined: Path, graph: Any, given: Any) -> Verification 
     return found[0]
 
 
-def _inputs_for(graph: Any, given: Any) -> Iterator[Sequence[np.ndarray]]:
+def _inputs_for(graph: Any, given: object) -> Iterator[Sequence[np.ndarray]]:
     """Yields ``given``, or random inputs of several sizes, also with integers of 1, and of 1 or 0 only."""
     sizes = SIZES if given is None else SIZES[:1]
     for seed, size in enumerate(sizes):

@@ -189,6 +189,88 @@ def test_a_conversion_does_not_verify_unknown_operators() -> None:
         tmconvert.to_onnx(UNCHANGED["an unknown operator"], require_verified=True)
 
 
+def gru(x: str, y: str) -> Node:
+    return make("GRU", x, "w", "r", "->", y, hidden_size=4)
+
+
+RMS = [
+    *(make("Mul", "x", "x", "->", "a"), make("ReduceMean", "a", "axes", "->", "b")),
+    *(make("Add", "b", "eps", "->", "c"), make("Sqrt", "c", "->", "d")),
+    *(make("Div", "x", "d", "->", "e"), make("Mul", "e", "w", "->", "y")),
+]
+# the model, its opset, and the operators that are left
+SMALLER: dict[str, tuple[onnx.ModelProto, int, list[str]]] = {
+    "layers whose axis of directions is removed": (
+        model(
+            [
+                *(gru("x", "a"), make("Transpose", "a", "->", "b", perm=[0, 2, 1, 3])),
+                *(make("Reshape", "b", "shape", "->", "c"), gru("c", "y")),
+            ],
+            [value("x", [5, 2, 4])],
+            [value("y", [5, 1, 2, 4])],
+            {
+                **{name: np.linspace(-1, 1, 48, dtype=np.float32).reshape(1, 12, 4) for name in "wr"},
+                "shape": np.int64([5, 2, 4]),
+            },
+        ),
+        18,
+        ["GRU", "Reshape", "GRU"],
+    ),
+    "a mean of one element": (
+        model(
+            [
+                make("Relu", "x", "->", "a"),
+                make("ReduceMean", "a", "axes", "->", "b"),
+                make("Exp", "b", "->", "y"),
+            ],
+            [value("x", [1, 4, 1, 1])],
+            [value("y", [1, 4, 1, 1])],
+            {"axes": np.int64([2, 3])},
+        ),
+        18,
+        ["Relu", "Exp"],
+    ),
+    "a normalization with a computed weight": (
+        model(
+            RMS,
+            [value("x", [2, 3, 4]), value("w", [4])],
+            [value("y", [2, 3, 4])],
+            {"axes": np.int64([2]), "eps": np.float32(1e-5)},
+        ),
+        23,
+        ["RMSNormalization"],
+    ),
+    "indices that count from the end": (
+        model(
+            [
+                make("GatherElements", "x", "i", "->", "y", axis=1),
+                make("Gather", "x", "j", "->", "z", axis=1),
+            ],
+            [value("x", [2, 3]), *(value(name, [2, 2], TensorProto.INT64) for name in "ij")],
+            [value("y", [2, 2]), value("z", [2, 2, 2])],
+        ),
+        18,
+        ["GatherElements", "Gather"],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", SMALLER)
+def test_leaves_fewer_nodes(case: str) -> None:
+    proto, opset, left = SMALLER[case]
+    proto.opset_import[0].version, proto.ir_version = opset, 11
+    report = tmconvert.simplify(proto)
+    assert [node.op_type for node in report.model.graph.node] == left
+    rng = np.random.default_rng(0)
+    shapes = {each.name: [d.dim_value for d in each.type.tensor_type.shape.dim] for each in proto.graph.input}
+    given: dict[str, Any] = {
+        name: rng.integers(-2, 2, shape) if name in "ij" else np.float32(rng.standard_normal(shape))
+        for name, shape in shapes.items()
+    }
+    for one, other in zip(outputs_of(report.model, given), outputs_of(proto, given), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-6)
+
+
 UNCHANGED = {
     "strings": model(
         [make("StringConcat", "x", "x", "->", "a"), make("Identity", "a", "->", "y")],

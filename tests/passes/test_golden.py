@@ -37,6 +37,7 @@ from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.onnx.passes.combine_slices import CombineSlices
 from tmconvert.targets.onnx.passes.divide_by_roots import DivideByRoots
+from tmconvert.targets.onnx.passes.drop_index_wraps import DropIndexWraps
 from tmconvert.targets.onnx.passes.fuse_rms_norm import FuseRmsNorm
 from tmconvert.targets.onnx.passes.hoist_transposes import HoistTransposes
 from tmconvert.targets.onnx.passes.merge_reshapes import MergeReshapes
@@ -60,6 +61,7 @@ PASSES: dict[str, Any] = {
     "decompose": lambda: Decompose(catalogue(), "caffe", 0),
     "divide_by_roots": lambda: DivideByRoots(catalogue()),
     "drop_identities": DropIdentities,
+    "drop_index_wraps": DropIndexWraps,
     "eliminate_common_subexpressions": lambda: EliminateCommonSubexpressions(catalogue()),
     "eliminate_dead_code": EliminateDeadCode,
     "fold_channel_shuffles": lambda: FoldChannelShuffles(catalogue()),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tmconvert.ir import CallFunction, InternalGraph, TensorNode
 from tmconvert.ir.emitter import GraphEmitter
-from tmconvert.ir.symbolic.dims import is_symbolic
+from tmconvert.ir.symbolic.dims import Size, is_symbolic
 from tmconvert.passes.patterns.matching import array_of, is_call, is_product
 
 
@@ -42,10 +42,15 @@ def why_not_normalized(x: TensorNode, axes: list[int], eps: np.ndarray) -> str |
 
 
 def parameter_after(
-    graph: InternalGraph, call: CallFunction, shape: list[int], is_kind: Callable[[object], bool]
+    graph: InternalGraph,
+    call: CallFunction,
+    shape: list[int],
+    is_kind: Callable[[object], bool],
+    *,
+    constant: bool = True,
 ) -> tuple[TensorNode | None, CallFunction]:
-    """Returns the constant of the normalized axes in the product or sum that alone uses ``call``, and that
-    product or sum; None and ``call`` itself without one.
+    """Returns the tensor of the normalized axes in the product or sum that alone uses ``call``, and that
+    product or sum; None and ``call`` itself without one. The tensor is a ``constant``, or may be computed.
     """
     result, users = call.output, list[Any](call.output.users)
     if len(users) != 1 or graph.use_count(result) != 1 or result.qparams is not None:
@@ -54,9 +59,15 @@ def parameter_after(
     if not is_kind(user) or any(value not in (1, None) for value in user.kwargs.values()):
         return None, call
     other = user.args[1] if user.args[0] is result else user.args[0]
-    known = array_of(other)
-    is_one = known is not None and known.size == np.prod(shape) and list(known.shape[-len(shape) :]) == shape
+    known = array_of(other) if constant else other
+    is_one = known is not None and _is_parameter(other.type.shape, shape)
     return (other, user) if is_one and user.output.type == result.type else (None, call)
+
+
+def _is_parameter(found: Sequence[Size], shape: list[int]) -> bool:
+    """Whether ``found`` is the shape of the normalized axes, or that with leading axes of one element."""
+    ones = len(found) - len(shape)
+    return not is_symbolic(tuple(found)) and list(found) == [1] * ones + shape
 
 
 def in_shape(g: GraphEmitter, parameter: TensorNode | None, shape: list[int]) -> Any:

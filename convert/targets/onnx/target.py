@@ -27,7 +27,7 @@ from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSube
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.traits import Arithmetic, View
+from tmconvert.symbolics.traits import Arithmetic, IndexesAxis, IndicesBelow, View
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
 from tmconvert.targets.onnx.operators import SPECS, MacsRule
 from tmconvert.targets.options import (
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 
 # the opsets that have RMSNormalization and RotaryEmbedding
 _RMS_NORM_SINCE = _ROTARY_SINCE = 23
+_NEGATIVE_INDICES_SINCE = 11  # of Gather and GatherElements
 # the passes on graphs of operators, which are their modules, too, and the operators that they replace
 _LAST = (("fuse_hard_sigmoid", "Clip"), ("merge_slices", "Slice"), ("fold_pads", "Pad"))
 _PASSES = "tmconvert.targets.onnx.passes"
@@ -135,6 +136,7 @@ class OnnxTarget(Target):
         fused_rms_norms = _deferred(
             "fuse_rms_norm:FuseRmsNorm", [has(Arithmetic), calls("aten::mean")], catalogue
         )
+        dropped_wraps = _deferred("drop_index_wraps:DropIndexWraps", [has(IndicesBelow), has(IndexesAxis)])
         return [
             *float_types(None if options.float_type is None else "float32"),
             *initial_passes(catalogue, keeps_qparams=options.keeps_qparams),
@@ -142,6 +144,7 @@ class OnnxTarget(Target):
             _deferred("hoist_transposes:HoistTransposes", [has(View)], catalogue),
             _deferred("merge_reshapes:MergeReshapes", [has(View)], catalogue),
             dropped_identities(),
+            *([dropped_wraps] if options.version >= _NEGATIVE_INDICES_SINCE else []),
             EliminateCommonSubexpressions(catalogue),
             folded_scales(catalogue),
             _deferred(

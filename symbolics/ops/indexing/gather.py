@@ -13,7 +13,7 @@ from tmconvert.ir.types import TensorType
 from tmconvert.symbolics.idioms.indices import counted_from_the_front, from_the_front, numbers
 from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer
 from tmconvert.symbolics.results import normalized_axis
-from tmconvert.symbolics.traits import KeepsQparams, SelectsElements
+from tmconvert.symbolics.traits import IndexesAxis, KeepsQparams, SelectsElements
 
 Array = np.ndarray
 
@@ -41,7 +41,7 @@ gather = Op(
     "aten::gather",
     args=[Tensor("x", ANY_DTYPE), *PLACES],
     result=_gather_result,
-    traits=[KeepsQparams(), SelectsElements()],
+    traits=[KeepsQparams(), SelectsElements(), IndexesAxis()],
 )
 scatter = Op(
     "aten::scatter", args=[Tensor("x", ANY_DTYPE), *PLACES, Tensor("src", ANY_DTYPE)], result=scatter_result

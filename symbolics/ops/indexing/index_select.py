@@ -18,7 +18,7 @@ from tmconvert.symbolics.layouts import SOURCE, LayoutRule, any_with
 from tmconvert.symbolics.op import ANY_DTYPE, INDICES, Argument, Op, Tensor, integer, number
 from tmconvert.symbolics.ops.elementwise.binary import added
 from tmconvert.symbolics.results import around, fits, normalized_axis
-from tmconvert.symbolics.traits import KeepsQparams, SelectsElements
+from tmconvert.symbolics.traits import IndexesAxis, KeepsQparams, SelectsElements
 
 Array = np.ndarray
 
@@ -57,7 +57,7 @@ index_select = Op(
     args=[Tensor("x", ANY_DTYPE), *SELECTED],
     result=_select_result,
     layout=_select_layout,
-    traits=[KeepsQparams(), SelectsElements()],
+    traits=[KeepsQparams(), SelectsElements(), IndexesAxis()],
 )
 index_copy = Op(
     "aten::index_copy",

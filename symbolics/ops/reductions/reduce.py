@@ -20,6 +20,7 @@ from tmconvert.symbolics.results import normalized_axis
 from tmconvert.symbolics.traits import (
     Average,
     Homogeneous,
+    Identity,
     IntegerSteps,
     KeepsQparams,
     Reduction,
@@ -62,12 +63,13 @@ TABLE = {
     "logsumexp": Row(_logsumexp, FLOATS, "ReduceLogSumExp", 18, "", onnx_axes_attribute=False),
 }
 
+_OF_ONE = Identity(lambda **_: True)  # where the type stays, each reduced axis has one element
 TRAITS: dict[str, list[Trait]] = {
-    "mean": [Reduction(), Homogeneous(), Average()],
-    "sum": [Reduction(), Homogeneous()],
+    "mean": [Reduction(), Homogeneous(), Average(), _OF_ONE],
+    "sum": [Reduction(), Homogeneous(), _OF_ONE],
     "prod": [IntegerSteps(lambda g, **given: product_of_slices(g, **given))],
-    "amax": [Reduction(), Homogeneous(), KeepsQparams(), SelectsElements()],
-    "amin": [Reduction(), Homogeneous(), KeepsQparams(), SelectsElements()],
+    "amax": [Reduction(), Homogeneous(), KeepsQparams(), SelectsElements(), _OF_ONE],
+    "amin": [Reduction(), Homogeneous(), KeepsQparams(), SelectsElements(), _OF_ONE],
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensor, integers
-from tmconvert.symbolics.traits import KeepsQparams, Reshaped, SameElements, SelectsElements, View
+from tmconvert.symbolics.traits import Identity, KeepsQparams, Reshaped, SameElements, SelectsElements, View
 
 
 def _result(x: TensorType, shape: list[int]) -> TensorType:
@@ -19,7 +19,11 @@ reshape = Op(
     "aten::reshape",
     args=[Tensor("x", ANY_DTYPE), integers("shape")],
     result=_result,
-    traits=[View(lambda rank, shape: [Reshaped(shape)]), SameElements(), KeepsQparams(), SelectsElements()],
+    traits=[
+        View(lambda rank, shape: [Reshaped(shape)]),
+        *(SameElements(), KeepsQparams(), SelectsElements()),
+        Identity(lambda shape: True),  # of the same type
+    ],
 )
 
 reshape.reference(lambda x, shape: x.reshape(shape))

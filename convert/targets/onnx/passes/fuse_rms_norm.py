@@ -68,7 +68,7 @@ class FuseRmsNorm(Emits, RewritePass[Steps]):
     def rewrite(self, graph: InternalGraph, call: CallFunction, match: Steps) -> str:
         x = call.args[0]
         shape = list(x.type.shape[-len(axes_of_mean(match.mean)) :])
-        weight, last = parameter_after(graph, call, shape, is_product)
+        weight, last = parameter_after(graph, call, shape, is_product, constant=False)
         emitter = self.emitter(last)
         weight = in_shape(emitter, weight, shape)
         made = emitter.call("aten::rms_norm", x, shape, weight, float(match.eps.item()))
