@@ -51,7 +51,10 @@ if TYPE_CHECKING:
 _RMS_NORM_SINCE = _ROTARY_SINCE = 23
 _NEGATIVE_INDICES_SINCE = 11  # of Gather and GatherElements
 # the passes on graphs of operators, which are their modules, too, and the operators that they replace
-_LAST = (("fuse_hard_sigmoid", "Clip"), ("merge_slices", "Slice"), ("fold_pads", "Pad"))
+_LAST = (
+    *(("fuse_hard_sigmoid", "Clip"), ("merge_slices", "Slice")),
+    *(("fold_pads", "Pad"), ("fold_index_reshapes", "Gather")),
+)
 _PASSES = "tmconvert.targets.onnx.passes"
 
 
