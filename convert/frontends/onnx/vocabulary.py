@@ -7,7 +7,6 @@ from typing import Any
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.onnx.adapters import OPERATORS
-from tmconvert.frontends.onnx.refused import reason_of
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.ir import CallFunction, Expr
 from tmconvert.ir.emitter import Emitter
@@ -42,6 +41,8 @@ class OnnxVocabulary(AdapterVocabulary):
         return "register a conversion with register_symbolic, or export the model without this operator"
 
     def reason(self, name: str) -> str | None:
+        from tmconvert.frontends.onnx.refused import reason_of
+
         return reason_of(name)
 
     def resolved(self, g: Emitter, expr: Expr, args: tuple[object, ...], result: Any) -> Any:
