@@ -37,11 +37,13 @@ if TYPE_CHECKING:
 class EncodedModel(NamedTuple):
     """A model of a request, ready to be written; ``started`` is the processor's time at its beginning.
 
-    Where the conversion was stopped before, ``encoding`` is None.
+    Where the conversion was stopped before, ``encoding`` is None. ``recording`` is kept, since it is only
+    valid for unchanged weights, which are summed up for that.
     """
 
     request: ConversionRequest
     source: PreparedModel
+    recording: Recording
     lowered: LoweredModel
     encoding: Encoding | None
     report: Report
@@ -114,7 +116,7 @@ def encode_model(request: ConversionRequest, catalogue: Ops) -> EncodedModel:
     report.ranges = in_words(model.ranges)
     if model.manager.stopped:
         report.stopped = True
-        return EncodedModel(request, source, model, None, report, started)
+        return EncodedModel(request, source, recording, model, None, report, started)
     chosen = {
         target.name: version,
         **options.recorded(),
@@ -143,7 +145,7 @@ def encode_model(request: ConversionRequest, catalogue: Ops) -> EncodedModel:
     example = None if recording.example is None or overrides.is_cut else recording.example.inputs
     fed = fed_tensors(graph, model.references[0], model.layouts, example)
     describe(report, graph, target.files(graph, paths, options), fed)
-    return EncodedModel(request, source, model, encoding, report, started)
+    return EncodedModel(request, source, recording, model, encoding, report, started)
 
 
 def _name_signature(model: LoweredModel, signature: str) -> None:
@@ -156,8 +158,7 @@ def _name_signature(model: LoweredModel, signature: str) -> None:
 
 def _verify(made: EncodedModel, encoding: Encoding, catalogue: Ops, staged: Sequence[Path]) -> None:
     """Verifies the staged files, and sets the fields of the report. Raises VerificationError."""
-    request, source, model, _, report, started = made
-    recording = source.module.recording()
+    request, source, recording, model, _, report, started = made
     begin("verify")
     seconds, samples = time.process_time() - started, _report_samples(request, model)
     references = _references(request, source, model, catalogue, recording, report.notes, *samples)

@@ -72,7 +72,7 @@ def camel(name: str) -> str:
 
 
 def other_value(kind: str, default: float) -> tuple[Any, Any]:
-    """An attribute that is not the field's default, and the number it is stored as."""
+    """An attribute that is not the field's default, and the number or bytes it is stored as."""
     if kind in ENUMS:
         name, number = next((n, v) for n, v in ENUMS[kind].items() if v != default)
         return name, number
@@ -86,6 +86,7 @@ def other_value(kind: str, default: float) -> tuple[Any, Any]:
         "float32": (0.625, 0.625),
         "int32s": ([3, 5], [3, 5]),
         "float32s": ([0.5, 3.0], [0.5, 3.0]),
+        "text": ("other", b"other"),
     }[kind]
 
 
