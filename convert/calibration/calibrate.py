@@ -162,13 +162,13 @@ def _range(seen: Histogram, expr: Expr | None, work: Calibration, method: Method
 
 
 def _widened(end: float) -> float:
-    """Rounds an end of a measured range away from zero, to nine binary digits.
+    """Rounds an end of a measured range away from zero, to 14 binary digits.
 
     Processors sum floats in other orders, so that the last digits of what they measure differ; the scales of
     a file must not. A hundredth of a step above a rounded end counts as rounding errors.
     """
     fraction, exponent = math.frexp(abs(end))
-    return math.copysign(math.ldexp(math.ceil(fraction * 512 - 0.01) / 512, exponent), end)
+    return math.copysign(math.ldexp(math.ceil(fraction * 2**14 - 0.01) / 2**14, exponent), end)
 
 
 def _widen_mean(node: TensorNode, ranges: Mapping[TensorNode, tuple[float, float]]) -> tuple[float, float]:

@@ -212,7 +212,7 @@ def _factors(
 
 
 def _center(factors: np.ndarray) -> np.ndarray:
-    """Returns factors normalized around 1, limited, and rounded to seven binary digits.
+    """Returns factors normalized around 1, limited, and rounded to 12 binary digits.
 
     Their last digits are those of sums of floats, which depend on the processor.
     """
@@ -220,7 +220,7 @@ def _center(factors: np.ndarray) -> np.ndarray:
         return factors
     centered = np.clip(factors / np.exp(np.mean(np.log(factors))), _MOST**-0.5, _MOST**0.5)
     fractions, exponents = np.frexp(centered)
-    rounded: np.ndarray = np.ldexp(np.round(fractions * 128) / 128, exponents)
+    rounded: np.ndarray = np.ldexp(np.round(fractions * 2**12) / 2**12, exponents)
     return rounded
 
 

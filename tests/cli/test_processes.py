@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from multiprocessing import forkserver
 from pathlib import Path
@@ -73,18 +74,19 @@ with signals.ending_by_signals():
 """
 
 
-def test_no_folder_is_left_by_a_process_that_ends_at_once(tmp_path: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", PROGRAM, tmp_path],
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (130, "1\n", "\ninterrupted\n")
-    assert not list(tmp_path.iterdir())
+def test_no_folder_is_left_by_a_process_that_ends_at_once() -> None:
+    with tempfile.TemporaryDirectory(prefix="tm") as folder:  # its name is short: names of sockets are
+        ended = subprocess.run(
+            [sys.executable, "-c", PROGRAM, folder],
+            env={**os.environ, "TMPDIR": folder},
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert (ended.returncode, ended.stdout, ended.stderr) == (130, "1\n", "\ninterrupted\n")
+        assert not list(Path(folder).iterdir())
 
 
 def test_a_second_interrupt_while_python_ends_shows_no_traceback() -> None:
@@ -107,6 +109,10 @@ except KeyboardInterrupt:
 
 def test_an_interrupt_is_not_lost_while_processes_start() -> None:
     program = "import os, signal; os.kill(os.getpid(), signal.SIGINT); print('ignored')"
-    with pytest.raises(KeyboardInterrupt), executors._deaf_to_interrupts():
-        assert subprocess.check_output([sys.executable, "-c", program], text=True) == "ignored\n"
-        signal.raise_signal(signal.SIGINT)  # os.kill may reach a thread of a runtime
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # whatever is there in this process
+    try:
+        with pytest.raises(KeyboardInterrupt), executors._deaf_to_interrupts():
+            assert subprocess.check_output([sys.executable, "-c", program], text=True) == "ignored\n"
+            signal.raise_signal(signal.SIGINT)  # os.kill may reach a thread of a runtime
+    finally:
+        signal.signal(signal.SIGINT, before)

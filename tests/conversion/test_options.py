@@ -22,7 +22,7 @@ from tmconvert.qparams.formats import DEFAULT, FORMATS
 from tmconvert.symbolics.target_names import TARGETS
 from tmconvert.targets.option import HEADINGS, REPEATED, Option
 from tmconvert.targets.registry import target_named
-from tmconvert.targets.tflite.compress_weights import KINDS as STORED_WEIGHTS
+from tmconvert.targets.tflite.quantize_weights import BITS
 
 FUNCTIONS = {**{f"to_{target}": target for target in TARGETS}, "calibrate": "calibrate", "save": "save"}
 ALL = [(command, option) for command, options in COMMAND_OPTIONS.items() for option in options]
@@ -89,7 +89,7 @@ def test_choices_are_those_of_what_reads_them() -> None:
     assert (sorted(choices["method"]), choices["layout"]) == (sorted(METHODS), LAYOUTS)
     assert all(kind in next(each.help for each in SETTINGS if each.name == "rules") for kind in KINDS)
     weights = next(option for option in COMMAND_OPTIONS["tflite"] if option.name == "weights")
-    assert sorted(weights.choices) == sorted(STORED_WEIGHTS)
+    assert sorted(weights.choices) == sorted(["float16", *BITS])
     assert (list(QPARAMS_FORMATS), QPARAMS_FORMATS[0]) == (list(FORMATS), DEFAULT)
 
 

@@ -85,7 +85,7 @@ class ScoreOptions(ImageOptions, TracingOptions, total=False):
     tokenizer: Annotated[
         str | None,
         calibration_option(
-            "tokenizer.json or vocab.json of the model, or their folder.",
+            "The tokenizer.json or vocab.json of the model, or their folder.",
             "path",
             default_text="those next to the file",
             metavar="FILE",

@@ -28,7 +28,7 @@ MOST_NUMBERS = 8  # of the code, that are tried in the place of a lost one
 def note_conversion(tape: Tape, name: str, number: Any) -> None:
     """Notes on the tape that code makes a text, a hash or a plain number of a traced number."""
     if name in TO_TEXT:
-        if (place := calling_place(3)).file:
+        if (place := calling_place(4)).file:
             tape.texts.setdefault(str(place))
         return
     if is_exact(number):
