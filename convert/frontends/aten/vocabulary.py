@@ -42,8 +42,8 @@ class AtenVocabulary(AdapterVocabulary):
         if name == SIZE:
             options: dict[str, Any] = kwargs
             return g.constant([_size(g.type(args[0]).shape, **options)])
-        kwargs = _with_sizes(g, name, kwargs)
         try:
+            kwargs = _with_sizes(g, name, kwargs)
             made = g.call(name, *_tensors(g, name, args), **_resolved_shape(name, args, kwargs))
         except (InternalError, KeyError) as error:
             if isinstance(error, InternalError) and error.code != "TM3004":

@@ -43,9 +43,8 @@ embedding_bag = Op(
 
 @embedding_bag.reference
 def embedding_bag_ref(
-    weight: Array, indices: Array, offsets: Array, mode: int, per_sample_weights: Array | None,
-    include_last_offset: bool, padding_idx: int,
-    **_: Any,
+    weight: Array, indices: Array, offsets: Array, scale_grad_by_freq: bool, mode: int, sparse: bool,
+    per_sample_weights: Array | None, include_last_offset: bool, padding_idx: int,
 ) -> Array:  # fmt: skip
     """Bag i begins at ``offsets[i]``; indices equal to ``padding_idx`` are ignored, empty bags are zeros.
 
