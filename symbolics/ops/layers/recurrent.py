@@ -177,9 +177,8 @@ def _op(name: str) -> Op:
 
     @op.reference
     def recurrent_ref(
-        x: Array, hx: Any, params: list[Array], has_biases: bool, num_layers: int, bidirectional: bool,
-        batch_first: bool, lengths: Array | None,
-        **_: Any,
+        x: Array, hx: Any, params: list[Array], has_biases: bool, num_layers: int, dropout: float, train: bool,
+        bidirectional: bool, batch_first: bool, lengths: Array | None,
     ) -> list[Array]:  # fmt: skip
         states = hx if several else [hx]
         modes = (has_biases, num_layers, bidirectional, batch_first)

@@ -86,7 +86,9 @@ def unique2_onnx11(g, x, sorted, return_inverse, return_counts):
 
 
 @unique_dim.reference
-def unique_dim_ref(x: Array, dim: int, **_: Any) -> list[Array]:
+def unique_dim_ref(
+    x: Array, dim: int, sorted: bool, return_inverse: bool, return_counts: bool
+) -> list[Array]:
     """Returns distinct slices along ``dim`` in lexicographic order, inverse indices, and counts."""
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=dim)
     return [values, inverse.reshape(-1).astype(INT64), counts.astype(INT64)]
