@@ -177,8 +177,8 @@ def _op(name: str) -> Op:
 
     @op.reference
     def recurrent_ref(
-        x: Array, hx: Any, params: list[Array], has_biases: bool, num_layers: int, dropout: float, train: bool,
-        bidirectional: bool, batch_first: bool, lengths: Array | None,
+        x: Array, hx: Any, params: list[Array], has_biases: bool, num_layers: int, dropout: float,
+        train: bool, bidirectional: bool, batch_first: bool, lengths: Array | None,
     ) -> list[Array]:  # fmt: skip
         states = hx if several else [hx]
         modes = (has_biases, num_layers, bidirectional, batch_first)
