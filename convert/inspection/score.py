@@ -237,7 +237,7 @@ def _next_to(side: Side, name: str, given: str | None) -> Path:
 
 
 def _perplexity(side: Side, data: Path, options: Mapping[str, Any]) -> Score:
-    """A text, of which the model predicts each token from those before it, in windows."""
+    """A text; the model predicts each of its tokens from those before it, in windows."""
     model, count = _Text(side, options), counter("compare")
     tokens = model.tokens(data.read_text(encoding="utf-8"))
     window = model.length or options["window"]

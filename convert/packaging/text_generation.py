@@ -26,7 +26,7 @@ from tmconvert.packaging.trial import Trial, Wrong
 
 PROMPTS = 10
 _LENGTHS = (1, 2, 3, 5, 8, 12)  # of texts, in tokens
-_TRIED = 200  # random texts, of which tokenizers change some
+_TRIED = 200  # random texts; tokenizers change some of them
 INTERPRETER = Consumer("ai-edge-litert", "open_litert_signatures.py", "pip install ai-edge-litert")
 
 

@@ -37,7 +37,7 @@ TENSOR_TYPES = {
 OTHER_TYPES = {"str": 5, "int4": 17, "int2": 19}
 TYPE_NAMES = {number: name for name, number in (TENSOR_TYPES | OTHER_TYPES).items()}
 
-# those of few bits, of which a byte has several
+# those of few bits; a byte has several of them
 NARROW_BITS = {"int4": 4, "int2": 2}
 CUSTOM_QUANTIZATION, BLOCKWISE = 1, 2  # of the union QuantizationDetails
 

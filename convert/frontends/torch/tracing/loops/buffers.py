@@ -1,7 +1,7 @@
 """Tensors that grow from round to round and are read whole: ``h = torch.cat([h, y]); s = h.mean(0)``.
 
-Such a tensor becomes a buffer of the last size, to which each round writes its part, and of which it reads
-the rows that are written: ``buffer[:k]``. A list that is joined in each round is such a tensor, too.
+Such a tensor becomes a buffer of its last size. Each round writes its part, and reads the rows that are
+written so far: ``buffer[:k]``. A list that is joined in each round is such a tensor, too.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ JOINS = {"stack": "stack", "cat": "cat", "concat": "cat", "concatenate": "cat"}
 
 
 def buffer_growth(top: Scope) -> None:
-    """Makes buffers of all tensors that grow by one part at a time, and of which rounds read more."""
+    """Makes buffers of all tensors that grow by one part at a time and are read whole."""
     for scope in [*scopes_of(top)]:
         _append_lists(scope)
         grown = growths(scope)

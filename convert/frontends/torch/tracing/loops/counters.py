@@ -1,8 +1,8 @@
 """Counters of loops over open sizes: ``for t in range(n): if t % 2 == 0: ...``.
 
 Python's counter is a plain number, so that rounds with other calls are no loop. Where that is the only way,
-the module runs with counters that are followed: a comparison of one is a decision, of which each round has
-both sides.
+the module runs with counters that are followed: a comparison of one is a decision, and each round has both
+of its sides.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _KEYS, _VALUES = "kv_cache_k_{}", "kv_cache_v_{}"
 class StaticDecoder(torch.nn.Module):
     """A step of a decoder whose caches have a fixed length.
 
-    ``tokens`` are int32[1, new]; ``input_pos`` int32[new], of which the first is the number of positions in
+    ``tokens`` are int32[1, new]; ``input_pos`` int32[new], whose first element is the number of positions in
     the cache; ``caches`` are float32[1, heads, length, size], keys and values of each layer. The result has
     the updated caches, and with ``has_logits`` float32[1, new, vocabulary]. Tokens that would exceed the
     length are not kept.

@@ -170,7 +170,7 @@ def _decoder(
     mask = torch.ones(1, len(tokens), dtype=torch.int64)
     parameters = inspect.signature(model.forward).parameters
     named = [name for name in ("token_type_ids", "mm_token_type_ids") if name in parameters]
-    # processors mark the tokens of images, or those after a prefix, of which a prompt has none
+    # processors mark the tokens of images, or those after a prefix; a prompt has none
     for has_prefix, types in ((False, tokens == token), (True, torch.zeros_like(tokens))):
         given = {name: types[None].long() for name in named}
         whole = model(input_ids=tokens[None], attention_mask=mask, **inputs, **given).logits
