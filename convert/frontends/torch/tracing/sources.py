@@ -40,8 +40,9 @@ from tmconvert.progress import begin
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.pretrained import PretrainedFolder
     from tmconvert.frontends.torch.tracing.programs.exported_file import Exported
-    from tmconvert.frontends.torch.tracing.programs.parts import Part, Pooling, Split
+    from tmconvert.frontends.torch.tracing.programs.parts import Pooling, Split
     from tmconvert.frontends.torch.tracing.programs.pretrained import Pretrained
+    from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import Part
 
 
 _PROCESS = os.getpid()

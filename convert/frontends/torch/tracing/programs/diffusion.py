@@ -10,9 +10,8 @@ import torch
 
 from tmconvert.frontends.torch.pretrained import check_folder, read_json, unusable
 from tmconvert.frontends.torch.tracing.programs.confined_libraries import confined
-from tmconvert.frontends.torch.tracing.programs.parts import Part
 from tmconvert.frontends.torch.tracing.programs.pretrained import Pretrained, pretrained_model
-from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import BATCH, vocabulary_size
+from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import BATCH, Part, vocabulary_size
 
 WEIGHTS = "diffusion_pytorch_model.safetensors"
 STEP = 500  # of the noise, in the example

@@ -8,7 +8,7 @@ empty caches, and all others.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -19,6 +19,7 @@ from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
     NEW,
     PAST,
     NamedTensors,
+    Part,
     Sizes,
     cache_argument,
     cache_in,
@@ -31,14 +32,6 @@ from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
 KNOWN = 3  # positions of the encoder whose keys and values the example's cache has
 Pooling = tuple[tuple[str, ...], bool]  # modes, and whether vectors are normalized
 Split = Literal["", "encoder-decoder", "vision-language"]
-
-
-class Part(NamedTuple):
-    """A module with example inputs by name, and their dynamic sizes."""
-
-    module: Any
-    inputs: dict[str, Any]
-    sizes: Sizes
 
 
 class Decoder(torch.nn.Module):

@@ -36,6 +36,14 @@ class Example(NamedTuple):
     sizes: Sizes
 
 
+class Part(NamedTuple):
+    """A module with example inputs by name, and their dynamic sizes."""
+
+    module: Any
+    inputs: dict[str, Any]
+    sizes: Sizes
+
+
 def example_of(model: Any, named_tensors: NamedTensors, *, for_package: bool = False) -> Example:
     """Returns example inputs for the task of a model; sizes of batch, sequences and caches are open.
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from tmconvert.frontends.torch.tracing.programs.parts import Part
 from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
+    Part,
     cache_argument,
     cache_in,
     vocabulary_size,

@@ -13,10 +13,10 @@ from typing import Any, Protocol
 import torch
 
 from tmconvert.errors import UnsupportedError
-from tmconvert.frontends.torch.tracing.programs.parts import Part
 from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
     Example,
     NamedTensors,
+    Part,
     cache_argument,
     cache_in,
     image,
