@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -15,7 +16,8 @@ from tmconvert.conversion.options.tracing import SourceOptions
 from tmconvert.conversion.output_paths import COMMANDS, command_of_suffix, keep_model
 from tmconvert.conversion.prepared_model import model_of
 from tmconvert.conversion.request import Model, tracing_of
-from tmconvert.errors import UsageError
+from tmconvert.errors import TmconvertError, UnsupportedError, UsageError
+from tmconvert.ir import TracedModule
 from tmconvert.output.atomic import StagedOutput, check_writable
 from tmconvert.surgery.module import users_model
 from tmconvert.symbolics.registry import catalogue
@@ -23,6 +25,7 @@ from tmconvert.symbolics.registry import catalogue
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from tmconvert.streaming.step_model import StepModel
     from tmconvert.streaming.stream_report import StreamReport
 
 _TARGETS = ("onnx", "tflite", "save")
@@ -73,7 +76,6 @@ def stream(
         3
     """
     from tmconvert.streaming.proof import prove
-    from tmconvert.streaming.step_model import step_model
     from tmconvert.streaming.stream_report import StreamReport
 
     path = Path(output)
@@ -86,8 +88,7 @@ def stream(
         raise UsageError("TM6002", f"only TFLite files have variables, {path} has none")
     keep_model(model, path)
     check_writable(path)
-    source = model_of(model, tracing_of(options))[0]
-    step = step_model(source, _axes(time), chunk, catalogue(), context)
+    source, step = _step_model(model, options, _axes(time), chunk, context)
     if target == "save":
         error, lengths = prove(source, step, None, catalogue())
         users_model(step.module).save(path)
@@ -102,6 +103,28 @@ def stream(
             staged.file.write(made.read_bytes())
             staged.commit()
     return StreamReport.of(paths, step, error, lengths, has_variables=has_variables)
+
+
+def _step_model(
+    model: Model,
+    options: Mapping[str, Any],
+    axes: dict[str, int],
+    chunk: int | Literal["open"] | None,
+    context: int | None,
+) -> tuple[TracedModule, StepModel]:
+    """Returns the model and its steps; where that is refused, Python's loops over time are kept as loops."""
+    from tmconvert.streaming.step_model import step_model
+
+    source = model_of(model, tracing_of(options))[0]
+    try:
+        return source, step_model(source, axes, chunk, catalogue(), context)
+    except UnsupportedError as error:
+        if isinstance(model, TracedModule) or options["roll_loops"] or error.code != "TM2025":
+            raise
+        with contextlib.suppress(TmconvertError):
+            rolled = model_of(model, tracing_of({**options, "roll_loops": True}))[0]
+            return rolled, step_model(rolled, axes, chunk, catalogue(), context)
+        raise
 
 
 def _axes(time: Mapping[str, int] | Sequence[str]) -> dict[str, int]:

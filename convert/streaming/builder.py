@@ -17,7 +17,8 @@ from tmconvert.ir.tree import map_leaves
 from tmconvert.streaming.timed import Length, Timed
 from tmconvert.symbolics.op import Op
 
-END, MOST_FRAMES = "end", 1 << 24
+END = "end"
+ENOUGH, MOST_FRAMES = 1 << 24, 1 << 30  # where numbers of frames stop to grow, which are used then or are not
 
 
 class ChunkMisfit(Exception):
@@ -55,6 +56,7 @@ class StepBuilder:
     ) -> None:
         self.graph, self.chunk, self.least = InternalGraph(name), chunk, least
         self.catalogue, self.context = catalogue, context
+        self.counts_on = False  # whether results depend on the numbers of frames anywhere in the stream
         self.limited: list[str] = []  # the results of attentions whose context is limited
         self.emitter = GraphEmitter(self.graph, catalogue, made_by="stream")
         self.states: list[tuple[TensorNode, TensorNode]] = []
@@ -154,7 +156,7 @@ class StepBuilder:
         if self._position is not None:
             following = self.emit("aten::add", self._position, self.int32([self.chunk]))
             if self.end is None:
-                most = MOST_FRAMES // self.least * self.least
+                most = (MOST_FRAMES if self.counts_on else ENOUGH) // self.least * self.least
                 following = self.emit("aten::minimum", following, self.int32([most]))
             self.keep(self._position, following)
 
@@ -199,15 +201,15 @@ class StepBuilder:
             self._lengths[length] = value
         return self._lengths[length]
 
-    def cleaned(self, x: Timed, left: bool, right: bool) -> Timed:
-        """Returns the tensor with zeros before the start of the stream and after its end, as requested."""
+    def cleaned(self, x: Timed, left: bool, right: bool, value: float = 0.0) -> Timed:
+        """Returns the tensor with ``value`` before the start and after the end, as requested."""
         left = left and x.delay > 0
-        if x.is_clean or not (left or right):
+        if (x.is_clean and not value) or not (left or right):
             return x
         shape = [x.frames if axis == x.axis else 1 for axis in range(x.node.type.rank)]
-        zero = self.emitter.constant(np.zeros([1] * len(shape), x.node.type.dtype))
+        outside = self.emitter.constant(np.full([1] * len(shape), value, x.node.type.dtype))
         valid = self.emit("aten::reshape", self.valid(x, 0, right), shape)
-        return x._replace(node=self.emit("aten::where", valid, x.node, zero), is_clean=right)
+        return x._replace(node=self.emit("aten::where", valid, x.node, outside), is_clean=right and not value)
 
     def valid(self, x: Timed, past: int, until_end: bool) -> Any:
         """Returns which frames, of a chunk and of the ``past`` ones before it, are frames of the stream."""

@@ -1,4 +1,4 @@
-"""Constants that differ from frame to frame: at both ends of a stream, and in a period between."""
+"""Constants that differ from frame to frame: at both ends of a stream, in a period, or by the same amount."""
 
 from __future__ import annotations
 
@@ -42,7 +42,9 @@ def pattern_of(values: np.ndarray) -> Pattern | None:
 def frame_constant(b: StepBuilder, value: np.ndarray, axis: int, x: Timed) -> Timed | None:
     """Returns the values for the frames of ``x`` in a chunk, if it is late enough for the last ones."""
     made = pattern_of(np.moveaxis(value, axis, -1))
-    if made is None or x.delay < made.last:
+    if made is None:
+        return _progression(b, value, axis, x)
+    if x.delay < made.last:
         return None
     frames, parts = value.shape[axis], (made.first + made.period, made.last)
     kept = [*range(parts[0]), *range(frames - made.last, frames)]
@@ -60,6 +62,26 @@ def frame_constant(b: StepBuilder, value: np.ndarray, axis: int, x: Timed) -> Ti
         index = b.emit("aten::where", is_last, from_end, index)
     index = b.emit("aten::clamp", index, min=0, max=len(kept) - 1)
     node: TensorNode = b.emit("aten::index_select", table, dim=axis, index=index)
+    return Timed(node, axis, x.frames, x.delay, x.length)
+
+
+def _progression(b: StepBuilder, value: np.ndarray, axis: int, x: Timed) -> Timed | None:
+    """Returns values that grow by the same amount from frame to frame, such as the number of a frame."""
+    frames, first, second = value.shape[axis], value.take([0], axis), value.take([1], axis)
+    numbers = np.arange(frames).reshape([frames if i == axis else 1 for i in range(value.ndim)])
+    if frames < 4 or value.dtype.kind not in "iuf":
+        return None
+    low, high = (np.asarray(each, np.float64) for each in (first, value.take([-1], axis)))
+    growth = (high - low) / (frames - 1) if value.dtype.kind == "f" else second - first
+    growth = np.asarray(growth, value.dtype)
+    if not np.allclose(first + growth * numbers, value, rtol=1e-6, atol=0):
+        return None
+    b.counts_on = True
+    place = b.emit("aten::add", b.first(x), b.numbers(0, x.frames))
+    place = b.emit("aten::to", place, dtype=value.dtype.name)
+    place = b.emit("aten::reshape", place, [x.frames if i == axis else 1 for i in range(value.ndim)])
+    grown = b.emit("aten::mul", place, b.emitter.constant(growth))
+    node = b.emit("aten::add", grown, b.emitter.constant(first))
     return Timed(node, axis, x.frames, x.delay, x.length)
 
 

@@ -27,7 +27,7 @@ def recurrent(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
         raise b.refuse("takes the axis of time as its features", "state the axis of time with --time")
     x = b.nonnegative(x)
     states = [b.state(each.type.shape, each.type.dtype) for each in hidden]
-    starts = [_shifted(b, "aten::add", state, each) for state, each in zip(states, hidden, strict=True)]
+    starts = [shifted(b, "aten::add", state, each) for state, each in zip(states, hidden, strict=True)]
     given = starts if isinstance(arguments["hx"], list) else starts[0]
     node, lengths = x.node, None
     skipped = _Skipped(b, x) if x.delay > 0 else None
@@ -36,7 +36,7 @@ def recurrent(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
         lengths = b.emit("aten::expand", skipped.length, size=[shape_of(hidden[0])[1]])
     made, *after = b.emit(call.function, **{**arguments, "x": node, "hx": given, "lengths": lengths})
     for state, first, last in zip(states, hidden, after, strict=True):
-        following = _shifted(b, "aten::sub", last, first)
+        following = shifted(b, "aten::sub", last, first)
         if skipped is not None:
             following = b.emit("aten::where", skipped.is_started, following, state)
         b.keep(state, following)
@@ -69,7 +69,7 @@ class _Skipped:
         return made
 
 
-def _shifted(b: StepBuilder, op: str, value: TensorNode, by: TensorNode) -> TensorNode:
+def shifted(b: StepBuilder, op: str, value: TensorNode, by: TensorNode) -> TensorNode:
     """States start at zero where the hidden tensors start at ``by``."""
     known = b.emitter.known(by)
     made: TensorNode = value if known is not None and not np.any(known) else b.emit(op, value, by)

@@ -6,7 +6,7 @@ Timed; it returns the results. ``RULES`` is the table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -98,6 +98,9 @@ def pointwise(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     if len(places) > 1:
         raise b.refuse("combines the frames of one tensor with other axes of another")
     place = places.pop()
+    frames = shape_of(call.outputs[0])[place]
+    if any(size != frames for size in _frames_of(b, call, arguments)):
+        raise b.refuse("uses some frames of the stream for others")
     same = {
         name: value
         if isinstance(value, Timed) or not isinstance(value, TensorNode)
@@ -107,19 +110,32 @@ def pointwise(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     return framewise(b, call, same, place)
 
 
+def operands(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Iterator[tuple[TensorNode, Any]]:
+    """Yields the operands of the offline call, and those in the step model."""
+    for name, node in b.catalogue[call.function].by_name(call.args, {}).items():
+        nodes, values = (node, arguments[name]) if isinstance(node, list) else ([node], [arguments[name]])
+        yield from (pair for pair in zip(nodes, values, strict=True) if pair[0] is not None)
+
+
+def _frames_of(b: StepBuilder, call: CallFunction, arguments: Arguments) -> list[int]:
+    """Returns the frames of the operands over time, in the offline model."""
+    pairs = operands(b, call, arguments)
+    return [shape_of(node)[each.axis] for node, each in pairs if isinstance(each, Timed)]
+
+
 def _by_frame(b: StepBuilder, value: TensorNode, axis: int, tensors: Sequence[Timed]) -> TensorNode | Timed:
     """Returns a constant with one entry for all frames, or with those of the frames of a chunk."""
     known = b.known(value)
     place = value.type.rank + axis
     if known is None or place < 0 or known.shape[place] == 1 or not np.ptp(known, place).any():
-        return _uniform(b, value, axis)
+        return uniform(b, value, axis)
     last = last_frames(known, place)
     late = [b.delayed(each, max(each.delay, last)) for each in tensors]
     made = frame_constant(b, known, place, b.aligned(late)[0])
-    return _uniform(b, value, axis) if made is None else made
+    return uniform(b, value, axis) if made is None else made
 
 
-def _uniform(b: StepBuilder, value: TensorNode, axis: int) -> TensorNode:
+def uniform(b: StepBuilder, value: TensorNode, axis: int) -> TensorNode:
     """Returns a tensor without time with one entry along the axis of time, which all frames have."""
     if value.type.rank < -axis or value.type.shape[axis] == 1:
         return value
@@ -156,57 +172,12 @@ def along(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     return framewise(b, call, arguments, axis)
 
 
-def cat(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
-    """Constant zeros before or after the stream are padding."""
-    tensors, (x, *others) = arguments["tensors"], timed_of(arguments)
-    if arguments["dim"] % x.node.type.rank != x.axis:
-        axis = x.axis - x.node.type.rank
-        same = [each if isinstance(each, Timed) else _widened(b, each, axis, x.frames) for each in tensors]
-        return along(b, call, {**arguments, "tensors": same})
-    known = [None if isinstance(each, Timed) else b.emitter.known(each) for each in tensors]
-    if others or any(array is not None and array.any() for array in known) or known.count(None) > 1:
-        raise b.refuse("joins other frames to the stream than constant zeros")
-    place = known.index(None)
-    sizes = [0 if array is None else array.shape[x.axis] for array in known]
-    return b.padded(x, sum(sizes[:place]), sum(sizes[place:]))
-
-
-def _widened(b: StepBuilder, value: TensorNode, axis: int, frames: Size) -> TensorNode:
-    one = _uniform(b, value, axis)
+def widened(b: StepBuilder, value: TensorNode, axis: int, frames: Size) -> TensorNode:
+    """Returns a constant that is the same for all frames along ``axis``, from the back, for ``frames``."""
+    one = uniform(b, value, axis)
     size = [frames if i == one.type.rank + axis else extent for i, extent in enumerate(one.type.shape)]
     made: TensorNode = b.emit("aten::expand", one, size=size)
     return made
-
-
-def slice_(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
-    """Frames that are cut off at the start become a delay."""
-    x, extent = arguments["x"], shape_of(call.args[0])
-    if arguments["dim"] % len(extent) != x.axis:
-        return along(b, call, arguments)
-    frames = extent[x.axis]
-    start, end, step = slice(arguments["start"], arguments["end"], arguments["step"]).indices(frames)
-    x = b.padded(x, -start, end - frames)
-    if step == 1:
-        return x
-    return b.windows(x, 1, step, lambda node: b.cut(node, x.axis, 0, 0, step))
-
-
-def pad(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
-    x, amounts = arguments["x"], list(arguments["pad"])
-    place = 2 * x.axis
-    left, right = amounts[place : place + 2]
-    if (left > 0 or right > 0) and (arguments["mode"] != "constant" or arguments["value"]):
-        how = (
-            f"repeats frames ({arguments['mode']})"
-            if arguments["mode"] != "constant"
-            else "pads with a value"
-        )
-        raise b.refuse(f"{how} at the ends of the stream", "pad with zeros along the axis of time")
-    amounts[place : place + 2] = [0, 0]
-    if any(amounts):
-        made = framewise(b, call, {**arguments, "pad": amounts}, x.axis)
-        x = made._replace(is_clean=x.is_clean and not arguments["value"])
-    return b.padded(x, left, right) if left or right else x
 
 
 def permute(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
@@ -272,7 +243,7 @@ def repeat_interleave(b: StepBuilder, call: CallFunction, arguments: Arguments) 
         return along(b, call, arguments)
     factor, x = after[x.axis] // before[x.axis], b.nonnegative(x)
     if isinstance(repeats, TensorNode):
-        arguments = {**arguments, "repeats": _uniform(b, repeats, -1)}
+        arguments = {**arguments, "repeats": uniform(b, repeats, -1)}
     node = b.emit(call.function, **{**arguments, "x": x.node})
     return Timed(node, x.axis, x.frames * factor, x.delay * factor, x.length.then(0, factor), x.is_clean)
 
@@ -325,23 +296,34 @@ def product(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
 
 
 def cumulative(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
-    """The state is the last sum."""
+    """The state is the last result; before the first frame there is none to combine with."""
     x = arguments["x"]
     rank = x.node.type.rank
     if arguments["dim"] % rank != x.axis:
         return along(b, call, arguments)
-    x = b.nonnegative(b.cleaned(b.nonnegative(x), True, False))
+    combine, neutral = CUMULATIVE[call.function]
+    x = b.nonnegative(b.cleaned(b.nonnegative(x), True, False, neutral))
     shape = [1 if axis == x.axis else size for axis, size in enumerate(x.node.type.shape)]
     state = b.state(shape, x.node.type.dtype)
-    made = b.emit("aten::add", b.emit(call.function, x.node, dim=x.axis), state)
-    b.keep(state, b.cut(made, x.axis, -1))
-    return x._replace(node=made, is_clean=False)
+    made = b.emit(call.function, x.node, dim=x.axis)
+    joined = b.emit(combine, made, state)
+    if neutral:
+        is_first = b.emit("aten::le", b.first(x), b.int32([0]))
+        joined = b.emit("aten::where", is_first, made, joined)
+    b.keep(state, b.cut(joined, x.axis, -1))
+    return x._replace(node=joined, is_clean=False)
 
 
+# what joins the results of two parts, and the value of a frame that changes none
+CUMULATIVE = {
+    "aten::cumsum": ("aten::add", 0.0),
+    "aten::cumprod": ("aten::mul", 1.0),
+    "aten::logcumsumexp": ("aten::logaddexp", -np.inf),
+}
 _ALONG = (
     *("softmax", "log_softmax", "softmin", "glu", "mean", "sum", "prod", "amax", "amin", "logsumexp", "any"),
     *("all", "var", "std", "var_mean", "std_mean", "linalg_vector_norm", "argmax", "argmin", "topk", "sort"),
-    *("max", "min", "median", "flip", "select", "split_with_sizes", "unbind", "index_select", "cumprod"),
+    *("max", "min", "median", "flip", "split_with_sizes", "unbind", "index_select"),
 )
 _UPSAMPLE = (
     "upsample_nearest1d",
@@ -361,13 +343,10 @@ RULES: Mapping[str, Rule] = {
             (("group_norm", "instance_norm"), norm_over_time),
             (("batch_norm", "prelu", "local_response_norm"), channelwise),
             (("expand", "repeat"), expand),
-            (("cat",), cat),
-            (("slice",), slice_),
-            (("pad",), pad),
             (("permute",), permute),
             (("reshape",), reshape),
             (("linear",), linear),
-            (("cumsum",), cumulative),
+            (("cumsum", "cumprod", "logcumsumexp"), cumulative),
             (("repeat_interleave",), repeat_interleave),
         )
         for name in names

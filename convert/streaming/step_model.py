@@ -17,13 +17,21 @@ from tmconvert.ir.tree import map_leaves
 from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
 from tmconvert.passes.fuse_attention import FuseAttention
 from tmconvert.passes.rewriting import emitter_before
-from tmconvert.streaming import attention, recurrent, rules, windows
+from tmconvert.streaming import attention, ends, recurrent, rules, scans, windows
 from tmconvert.streaming.builder import END, ChunkMisfit, StepBuilder
-from tmconvert.streaming.timed import Length, Timed
+from tmconvert.streaming.probing import frame_by_frame
+from tmconvert.streaming.timed import FirstFrame, Length, Timed
 from tmconvert.symbolics.op import Op
 from tmconvert.transform.normal_form import normal_form
 
-RULES: Mapping[str, rules.Rule] = {**rules.RULES, **windows.RULES, **recurrent.RULES, **attention.RULES}
+RULES: Mapping[str, rules.Rule] = {
+    **rules.RULES,
+    **ends.RULES,
+    **windows.RULES,
+    **recurrent.RULES,
+    **attention.RULES,
+    **scans.RULES,
+}
 LONGEST = 1 << 16  # frames of a chunk that strides may ask for
 OPEN_EXAMPLE = 3  # times the fewest frames, in the example of an open chunk
 
@@ -212,24 +220,26 @@ class _Steps:
         self.b.call = call
         self.b.emitter.begin(call.outputs[0].name, call.source)
         arguments = op.by_name([map_leaves(self.values.__getitem__, each) for each in call.args], call.kwargs)
-        if any(each is _LOST for each in self._operands(arguments)):
+        operands = self._operands(arguments)
+        if any(each is _LOST for each in operands):
             raise self.b.refuse("uses the hidden values of a recurrent layer after the whole stream")
+        if call.function != "tm::scan" and any(isinstance(each, FirstFrame) for each in operands):
+            raise self.b.refuse("uses the first frame of the stream for others")
         if call.function in _QUANTIZED or any(
             getattr(node, "qparams", None) is not None for node in call.outputs
         ):
             help = "make the step file of the float model, and quantize that"
             raise self.b.refuse("is of a quantized model", help)
+        if op.is_random:
+            raise self.b.refuse("draws random numbers")
         if not rules.timed_of(arguments):
-            if op.is_random:
-                raise self.b.refuse("draws random numbers")
             made = self.b.emit(call.function, **arguments)
         else:
             layout = op.layout
             is_pointwise = not callable(layout) and layout.kind == "any" and not layout.axes
-            rule = RULES.get(call.function, rules.pointwise if is_pointwise and not op.is_random else None)
-            if rule is None:
-                raise self.b.refuse("has no rule for streams")
-            made = rule(self.b, call, arguments)
+            made = RULES.get(call.function, rules.pointwise if is_pointwise else frame_by_frame)(
+                self.b, call, arguments
+            )
         results = made if isinstance(made, list) else [made]
         for node, result in zip(call.outputs, results, strict=True):
             self.values[node] = _LOST if result is None else self._checked(node, result)

@@ -50,3 +50,9 @@ class Timed(NamedTuple):
     delay: int = 0
     length: Length = Length()
     is_clean: bool = False
+
+
+class FirstFrame(NamedTuple):
+    """The first frame of a stream, without the axis of time: a loop over time may start with it."""
+
+    of: Timed
