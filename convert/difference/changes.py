@@ -71,12 +71,33 @@ def _edges(matching: Matching) -> Iterator[Change]:
 
 
 def _attributes(matching: Matching, one: int, other: int) -> Iterator[Change]:
+    for key, values, is_default in _unequal_attributes(matching, one, other):
+        if not is_default:
+            text = f"{matching.first.type(one)}: {key} {values[0]} -> {values[1]}"
+            yield Change("attribute", matching.first.name(one), matching.second.name(other), text)
+
+
+def stated_defaults(matching: Matching) -> list[str]:
+    """Returns the attributes that one graph leaves out, and the other one states as what is taken then."""
+    return [
+        f"{matching.first.name(one)}: {key}"
+        for one, other in sorted(matching.pairs.items())
+        for key, _, is_default in _unequal_attributes(matching, one, other)
+        if is_default
+    ]
+
+
+def _unequal_attributes(
+    matching: Matching, one: int, other: int
+) -> Iterator[tuple[str, tuple[str, str], bool]]:
+    """Yields names, values, and whether the only stated one is the default."""
     first, second = matching.first.graph.nodes[one], matching.second.graph.nodes[other]
     for key in dict.fromkeys([*first.attributes, *second.attributes]):
         values = first.attributes.get(key, "none"), second.attributes.get(key, "none")
+        stated = [each for each in values if each != "none"]
         if values[0] != values[1]:
-            text = f"{first.type}: {key} {values[0]} -> {values[1]}"
-            yield Change("attribute", matching.first.name(one), matching.second.name(other), text)
+            is_default = len(stated) == 1 and matching.first.graph.is_default(first.type, key, stated[0])
+            yield key, values, is_default
 
 
 def _operands(matching: Matching, one: int, other: int) -> Iterator[Change]:

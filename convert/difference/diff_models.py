@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tmconvert.conversion.prepared_model import loaded
-from tmconvert.difference.changes import Change, changes_of
+from tmconvert.difference.changes import Change, changes_of, stated_defaults
 from tmconvert.difference.matching import Matching
 from tmconvert.difference.model_diff import ModelDiff, counts_that_differ
 from tmconvert.errors import UsageError
@@ -79,6 +79,7 @@ def diff_sides(first: DiffSide, second: DiffSide) -> tuple[ModelDiff, Matching]:
     inspections = first.inspection(), second.inspection()
     found = ModelDiff(first.name, second.name, changes_of(matching), _totals(*inspections))
     found.properties = _properties(*inspections)
+    found.reordered, found.defaults = matching.reordered(), stated_defaults(matching)
     counts = [
         {type: count for kinds in each.operators.values() for type, count in kinds.items()}
         for each in inspections
@@ -141,4 +142,6 @@ def _properties(one: Inspection, other: Inspection) -> dict[str, tuple[str, str]
         "producer": (one.producer, other.producer),
         "quantized": (one.quantization, other.quantization),
     }
+    for key in dict.fromkeys([*one.metadata, *other.metadata]):
+        texts[f"metadata {key}"] = one.metadata.get(key, "none"), other.metadata.get(key, "none")
     return {name: pair for name, pair in texts.items() if pair[0] != pair[1]}

@@ -8,6 +8,7 @@ types in order.
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from difflib import SequenceMatcher
@@ -100,6 +101,14 @@ class Matching:
             self._pair_unique(lambda side, number: (side.type(number), side.name(number)))
             self._spread(list(self.pairs))
         self._align()
+
+    def reordered(self) -> int:
+        """Returns how many nodes would have to move for those with partners to stand in the same order."""
+        last: list[int] = []  # of increasing sequences, by their lengths
+        for _, other in sorted(self.pairs.items()):
+            at = bisect_left(last, other)
+            last[at : at + 1] = [other]
+        return len(self.pairs) - len(last)
 
     def add(self, one: int, other: int) -> bool:
         """Pairs two nodes of one type that have no partners; returns whether it did."""

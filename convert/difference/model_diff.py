@@ -25,7 +25,9 @@ class ModelDiff:
     ``changes`` are those of nodes, tensors and weights; ``totals`` has for ``operators``, ``parameters``,
     ``macs``, ``size`` and ``weights`` (in bytes) the numbers of both, None where one is not known;
     ``properties`` are texts that differ, such as the opset. ``outputs`` compares both on the same inputs, and
-    ``latency`` has milliseconds, where these were requested. ``broken`` are the conditions that do not hold.
+    ``latency`` has milliseconds, where these were requested. ``reordered`` is how many operators stand
+    elsewhere in the file, and ``defaults`` has attributes that one file leaves out and the other states as
+    what is taken then; both leave the models equal. ``broken`` are the conditions that do not hold.
 
     >>> print(tmconvert.diff("old.onnx", "new.onnx"))  # doctest: +SKIP
     """
@@ -38,6 +40,8 @@ class ModelDiff:
     operators: dict[str, tuple[int, int]] = field(default_factory=dict)
     outputs: ModelComparison | None = None
     latency: tuple[float, float] | None = None
+    reordered: int = 0
+    defaults: list[str] = field(default_factory=list)
     broken: list[str] = field(default_factory=list)
 
     @property
@@ -85,6 +89,11 @@ class ModelDiff:
                 yield from (f"  {each.text}" for each in found[:SHOWN])
                 if len(found) > SHOWN:
                     yield f"  and {len(found) - SHOWN} more (--json lists all)"
+        if self.reordered:
+            yield f"operators that stand elsewhere in the file: {self.reordered}"
+        if self.defaults:
+            shown = ", ".join(self.defaults[:3]) + (", ..." if len(self.defaults) > 3 else "")
+            yield f"attributes stated by one file alone, as their defaults: {len(self.defaults)} ({shown})"
         yield from self._measured()
         yield from (f"the condition {each} does not hold" for each in self.broken)
 
@@ -145,6 +154,8 @@ class ModelDiff:
             "changes": [each.to_json() for each in self.changes],
             "totals": {name: list(pair) for name, pair in self.totals.items()},
             "properties": {name: list(pair) for name, pair in self.properties.items()},
+            "reordered": self.reordered,
+            "defaults": self.defaults,
             "operators": {name: list(pair) for name, pair in self.operators.items()},
             "outputs": None if self.outputs is None else self.outputs.to_json(),
             "latency": None if self.latency is None else list(self.latency),

@@ -121,6 +121,19 @@ def sort_otherwise(model: onnx.ModelProto, random: np.random.Generator) -> Expec
     return set()
 
 
+def state_defaults(model: onnx.ModelProto, random: np.random.Generator) -> Expected:
+    """States what an operator takes for attributes that are left out, as some exporters do."""
+    opset = model.opset_import[0].version
+    for node in model.graph.node:
+        stated = {each.name for each in node.attribute}
+        schema = onnx.defs.get_schema(node.op_type, opset)
+        defaults = (each.default_value for each in schema.attributes.values())
+        node.attribute.extend(each for each in defaults if each.type and each.name not in stated)
+        if node.op_type in ("Conv", "MaxPool") and "dilations" not in stated:
+            node.attribute.append(helper.make_attribute("dilations", [1, 1]))
+    return set()
+
+
 def number_names(model: onnx.ModelProto, random: np.random.Generator) -> Expected:
     """Gives all tensors but the inputs and outputs numbers, as exporters do."""
     ends = {each.name for each in (*model.graph.input, *model.graph.output)}
@@ -160,7 +173,7 @@ ONNX_EDITS: dict[str, Edit] = {
     each.__name__: each
     for each in (
         *(replace_operator, scale_weights, change_one_weight, change_attribute, insert_node, remove_node),
-        *(sort_otherwise, number_names, swap_operands, two_edits),
+        *(sort_otherwise, state_defaults, number_names, swap_operands, two_edits),
     )
 }
 

@@ -116,7 +116,11 @@ PLANTED: dict[str, tuple[Edit, dict[str, list[str]]]] = {
     "operator": (lambda f: set_type(f, "relu_a1", "Sigmoid"), {"replaced": ["relu_a1"]}),
     "last operator": (lambda f: set_type(f, "y", "LogSoftmax"), {"replaced": ["y"]}),
     "attribute": (lambda f: set_attribute(f, "flat", "axis", 2), {"attribute": ["flat"]}),
-    "new attribute": (lambda f: set_attribute(f, "conv_a2", "group", 1), {"attribute": ["conv_a2"]}),
+    "new attribute": (
+        lambda f: set_attribute(f, "conv_a2", "auto_pad", "VALID"),
+        {"attribute": ["conv_a2"]},
+    ),
+    "stated default": (lambda f: set_attribute(f, "conv_a2", "group", 1), {}),
     "weights": (lambda f: scale_weights(f, "conv_b2_w"), {"weights": ["conv_b2"]}),
     "all weights": (
         lambda f: [scale_weights(f, each.name) for each in f.graph.initializer],

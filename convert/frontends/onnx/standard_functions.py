@@ -40,6 +40,20 @@ class StandardFunctions:
             return schema.function_body
         return self._typed(node, schema, opset) if schema.has_context_dependent_function else None
 
+    def default(self, operator: str, attribute: str) -> Any:
+        """Returns the value that an operator, such as ``Conv`` or ``com.microsoft::Gelu``, takes for an
+        attribute that a node does not have; None where the standard states none.
+        """
+        import onnx
+
+        domain, _, name = operator.rpartition("::")
+        try:
+            schema = onnx.defs.get_schema(name, self.versions.get(domain, 1), domain)
+        except onnx.defs.SchemaError:
+            return None
+        known = schema.attributes.get(attribute)
+        return known.default_value if known is not None and known.default_value.type else None
+
     def _typed(self, node: Any, schema: Any, opset: int) -> Any:
         import onnx
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from tmconvert.frontends.shared.view_graph import (
 from tmconvert.ir.types import Ints
 
 _TENSOR, _GRAPH, _GRAPHS = 4, 5, 10  # AttributeProto.AttributeType
+_NEUTRAL = {"strides": set("[1, ]"), "dilations": set("[1, ]"), "pads": set("[0, ]")}
 _SCALED = {"QuantizeLinear": 0, "DequantizeLinear": 0}  # whose scale and zero point are operands 1 and 2
 
 
@@ -40,11 +42,21 @@ def onnx_graph(path: Path) -> ViewGraph:
     view.summary = [("producer", producer)] if producer else []
     view.summary += [("opset", opsets), ("IR version", str(model.ir_version))]
     reader = _Reader(view, TensorReader(str(path)), model.producer_name)
+    functions = StandardFunctions(str(path), model)
+    view.is_default = partial(_is_default, functions)
     types = {each.name for each in (*model.graph.value_info, *model.graph.output)}
     if not all(name in types for node in model.graph.node for name in node.output):
-        store_types(model, StandardFunctions(str(path), model).types)
+        store_types(model, functions.types)
     reader.add(model.graph, (), {})
     return view
+
+
+def _is_default(functions: StandardFunctions, operator: str, attribute: str, text: str) -> bool:
+    """Lists by axis have no default in the schemas of operators, but in their texts."""
+    known = functions.default(operator, attribute)
+    if known is None:
+        return set(text) <= _NEUTRAL.get(attribute, set())
+    return text == _attribute(known)
 
 
 class _Reader:

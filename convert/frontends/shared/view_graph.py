@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -58,6 +58,7 @@ class ViewGraph:
     """A graph with its modules; ``classes`` has the class of a module, by its path.
 
     ``summary`` is a list of labels and texts. ``inputs`` and ``outputs`` are indices of tensors.
+    ``is_default`` states whether an operator of a type, without an attribute, takes a value for it.
     """
 
     title: str
@@ -68,6 +69,7 @@ class ViewGraph:
     outputs: list[int] = field(default_factory=list)
     classes: dict[Path, str] = field(default_factory=dict)
     summary: list[tuple[str, str]] = field(default_factory=list)
+    is_default: Callable[[str, str, str], bool] = lambda type, attribute, text: False
 
     def add_tensor(self, tensor: ViewTensor) -> int:
         """Appends a tensor, and returns its index."""
