@@ -91,7 +91,7 @@ def command_page(name: str) -> str:
     """A page of one command, with its options in tables."""
     from tmconvert.cli import main
 
-    context = click.Context(main, info_name="tmconvert")
+    context = click.Context(main, info_name="tmconvert", **main.context_settings)
     command = main.get_command(context, name)
     assert command is not None
     lines = _command(command, click.Context(command, context, name))
@@ -255,7 +255,7 @@ def skill() -> str:
 
     introduction = (ROOT / "tools" / "skill_introduction.md").read_text(encoding="utf-8")
     lines = [*introduction.rstrip().splitlines(), "", MADE.strip(), "", "## Commands"]
-    root = click.Context(main, info_name="tmconvert")
+    root = click.Context(main, info_name="tmconvert", **main.context_settings)
     for name, purpose in COMMANDS.items():
         command = main.get_command(root, name)
         assert command is not None

@@ -166,7 +166,7 @@ def test_the_short_help_of_conversions_has_examples_and_the_common_options(name:
 
 @pytest.mark.parametrize("name", COMMAND_OPTIONS)
 def test_the_click_options_of_a_command_are_the_declared_ones(name: str) -> None:
-    context, command = click.Context(main), main
+    context, command = click.Context(main, **main.context_settings), main
     for word in name.split():
         found = command.get_command(context, word)  # type: ignore[attr-defined]
         assert found is not None
