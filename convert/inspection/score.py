@@ -26,6 +26,7 @@ from tmconvert.errors.source import printable
 from tmconvert.errors.values import type_and_value
 from tmconvert.inspection.compared_models import FileSide, SourceSide
 from tmconvert.inspection.evaluate import samples_of
+from tmconvert.inspection.given_inputs import is_channels_last
 from tmconvert.inspection.metrics import log_likelihoods, spearman, word_errors
 from tmconvert.inspection.transcribe import read_wave, transcriber
 from tmconvert.progress import begin, counter
@@ -180,6 +181,35 @@ def _top_1(side: Side, data: Path, options: Mapping[str, Any]) -> Score:
     return Score(side.title, float(right) / total, total, {"top-5": float(right_5) / total})
 
 
+def _boxes(side: Side, data: Path, options: Mapping[str, Any]) -> Score:
+    """A file of labels in COCO's format, with its images next to it."""
+    from tmconvert.inspection.detect import MOST, boxes_of, in_picture, precisions, read_labels
+
+    settings = Settings.of({name: options[name] for name in ("mean", "std", "resize")})
+    labels, found, count = read_labels(data), [], counter("compare")
+    ids, images = sorted(labels.getCatIds()), labels.loadImgs(labels.getImgIds())
+    axes = (1, 2) if is_channels_last(side.inputs[0]) else (2, 3)
+    for number, each in enumerate(images, 1):
+        (arrays,) = samples_of(side, data.parent / each["file_name"], settings)
+        size = (arrays[0].shape[axes[0]], arrays[0].shape[axes[1]])
+        outputs = dict(zip(side.output_names, side.outputs(arrays), strict=True))
+        boxes = boxes_of(outputs, size, ids)
+        if boxes is None:
+            help = "the forms of outputs are in docs/how-to/verify.md"
+            raise unfit(f"the outputs of {side.title} are not boxes in a known form", help)
+        corners = in_picture(boxes.corners, size, (each["height"], each["width"]), options["resize"])
+        for at in np.argsort(-boxes.scores, kind="stable")[:MOST]:
+            category = int(boxes.classes[at])
+            category = category if boxes.is_id else ids[category] if category < len(ids) else -1
+            box = [*map(float, corners[at, :2]), *map(float, corners[at, 2:] - corners[at, :2])]
+            row = {"image_id": each["id"], "category_id": category, "bbox": box}
+            found.append({**row, "score": float(boxes.scores[at])})
+        if count is not None:
+            count(number, len(images))
+    value, at_half = precisions(labels, found)
+    return Score(side.title, value, len(images), {"at 0.5": at_half})
+
+
 class _Text:
     """A model of text with its tokenizer, and its inputs by name."""
 
@@ -300,6 +330,7 @@ def _is_number(text: str) -> bool:
 
 TASKS = {
     "top-1": Task("accuracy", "sample", True, _top_1),
+    "map": Task("mAP", "image", True, _boxes),
     "wer": Task("WER", "recording", False, _words),
     "perplexity": Task("perplexity", "token", False, _perplexity),
     "similarity": Task("Spearman", "pair", True, _similarity),

@@ -70,11 +70,11 @@ class ScoreOptions(ImageOptions, TracingOptions, total=False):
     """Keywords of ``score``."""
 
     task: Annotated[
-        Literal["top-1", "wer", "perplexity", "similarity"] | None,
+        Literal["top-1", "map", "wer", "perplexity", "similarity"] | None,
         calibration_option(
             "Score the files on DATA, rather than their differences: a folder of images by class or a CSV "
-            "of file and class (top-1); a CSV of WAV file and text (wer); a text (perplexity); a CSV of two "
-            "sentences and their similarity (similarity).",
+            "of file and class (top-1); labels of COCO next to their images (map); a CSV of WAV file and "
+            "text (wer); a text (perplexity); a CSV of two sentences and their similarity (similarity).",
             metavar="TASK",
         ),
     ]
