@@ -18,12 +18,13 @@ from tmconvert.inspection.run_file import NHWC_TO_NCHW, FileRunner
 
 from .nets import NETS, Recurrent, Unet
 
-# all chunks of 1 to 16 frames that the strides allow
+# all chunks of 1 to 16 frames that the strides allow for nets of each kind of layer, a few for the others
+EACH_CHUNK = ("wavenet", "attention ahead", "seanet", "lstm", "pools", "istft denoiser")
 ROWS = [
     (name, chunk, suffix)
     for suffix in ("onnx", "tflite")
     for name, row in NETS.items()
-    for chunk in range(row[3][0], 17, row[3][0])
+    for chunk in (range(row[3][0], 17, row[3][0]) if name in EACH_CHUNK else row[3])
 ]
 
 
