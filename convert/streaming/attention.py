@@ -32,12 +32,12 @@ def attention(b: StepBuilder, call: CallFunction, arguments: Arguments) -> Any:
     if places != {-2} or isinstance(arguments["attn_mask"], Timed):
         raise b.refuse("attends along other axes than that of time, with a mask that depends on the stream")
     mask = _offline_mask(b, call, arguments)
-    past, later, band = _band(b, call, mask, arguments)
+    past, later, bands = _bands(b, call, mask, arguments)
     query, key, value = b.aligned([b.nonnegative(each) for each in tensors])
     frames, delay = query.frames, query.delay
     query = b.delayed(query, delay + later)
     keys, values = (b.buffered(each, past + later) for each in (key, value))
-    mask = _mask(b, query, key, past, later, band)
+    mask = _mask(b, query, key, past, later, bands)
     rest = {"attn_mask": mask, "is_causal": False}
     made = b.emit(call.function, **{**arguments, **rest, "query": query.node, "key": keys, "value": values})
     return Timed(made, made.type.rank - 2, frames, delay + later, query.length)
@@ -92,12 +92,13 @@ def _is_open(mask: np.ndarray) -> np.ndarray:
     return mask if mask.dtype == bool else mask > -1e4
 
 
-def _band(
+def _bands(
     b: StepBuilder, call: CallFunction, mask: np.ndarray | None, arguments: Arguments
 ) -> tuple[int, int, np.ndarray]:
-    """Returns how many frames the mask opens before and after a query, and its value at these distances.
+    """Returns how many frames the mask opens before and after a query, and its values at these distances.
 
-    Raises UnsupportedError TM2025 for a mask that has no bound, or that depends on positions.
+    The values are [..., period, distances]: queries a period apart have the same ones, as in attention by
+    blocks. Raises UnsupportedError TM2025 for a mask that has no bound, or that depends on positions.
     """
     frames = shape_of(call.args[0])[-2]
     if mask is None or shape_of(call.args[1])[-2] != frames:
@@ -106,37 +107,56 @@ def _band(
     mask = np.broadcast_to(mask, (*mask.shape[:-2], frames, frames))
     rows, columns = np.nonzero(_is_open(mask).any(tuple(range(mask.ndim - 2))))
     past, later = max(int((rows - columns).max()), 0), max(int((columns - rows).max()), 0)
-    closed = False if mask.dtype == bool else np.asarray(-np.inf, mask.dtype)
-    band = np.full((*mask.shape[:-2], past + later + 1), closed, mask.dtype)
-    for distance in range(-past, later + 1):
-        values = np.diagonal(mask, distance, -2, -1)
-        if not (values == values[..., :1]).all():
-            raise b.refuse("has a mask that depends on the positions of frames", _HELP)
-        band[..., past + distance] = values[..., 0]
     if past >= frames - 1 or later >= frames - 1:
         raise b.refuse("attends to all frames of the example, which no state of a fixed size can hold", _HELP)
-    return past, later, band
+    closed = False if mask.dtype == bool else np.asarray(-np.inf, mask.dtype)
+    edge = [(0, 0)] * (mask.ndim - 1)
+    wide = np.pad(mask, [*edge, (past, later)], constant_values=closed)
+    steps = np.arange(frames)[:, None] + np.arange(
+        past + later + 1
+    )  # of each row, from its first distance on
+    bands: np.ndarray = wide[..., np.arange(frames)[:, None], steps]
+    for period in range(1, frames // 3 + 1):
+        inside = (steps >= past) & (steps < past + frames)  # distances that both queries have in the example
+        both = inside[period:] & inside[:-period]
+        if (np.where(both, bands[..., period:, :] == bands[..., :-period, :], True)).all():
+            return past, later, _complete(bands, inside, period)
+    raise b.refuse("has a mask that depends on the positions of frames", _HELP)
 
 
-def _mask(b: StepBuilder, query: Timed, key: Timed, past: int, later: int, band: np.ndarray) -> Any:
+def _complete(bands: np.ndarray, inside: np.ndarray, period: int) -> np.ndarray:
+    """Returns the values of a period, each of a query that has the distance within the example."""
+    found = bands[..., :period, :].copy()
+    for row in range(period, bands.shape[-2]):
+        is_missing = inside[row] & ~inside[row % period : row : period].any(0)
+        found[..., row % period, is_missing] = bands[..., row, is_missing]
+    return found
+
+
+def _mask(b: StepBuilder, query: Timed, key: Timed, past: int, later: int, bands: np.ndarray) -> Any:
     """Returns the mask of a chunk of queries over the keys of the past and of the chunk.
 
     Key k of the buffer is frame k - past - later of the chunk, query i is frame i - later: keys outside of
     the stream are closed.
     """
-    is_bool = band.dtype == bool
-    closed = np.asarray(False if is_bool else np.finfo(band.dtype).min, band.dtype)
-    count, width = past + later + query.frames, past + later + 1
-    edge = np.full((*band.shape[:-1], 1), closed, band.dtype)
-    table = b.emitter.constant(np.concatenate([edge, np.maximum(band, closed), edge], -1))
+    is_bool, period = bands.dtype == bool, bands.shape[-2]
+    closed = np.asarray(False if is_bool else np.finfo(bands.dtype).min, bands.dtype)
+    count, width = past + later + query.frames, past + later + 3
+    edge = np.full((*bands.shape[:-1], 1), closed, bands.dtype)
+    table = np.concatenate([edge, np.maximum(bands, closed), edge], -1)
     rows = b.emit("aten::reshape", b.numbers(0, query.frames), [query.frames, 1])
     distance = b.emit("aten::sub", b.numbers(1, count + 1), rows)
-    distance = b.emit("aten::clamp", distance, min=0, max=width + 1)
+    distance = b.emit("aten::clamp", distance, min=0, max=width - 1)
+    if period > 1:
+        b.counts_on = True
+        number = b.emit("aten::remainder", b.emit("aten::add", b.first(query), rows), b.int32([period]))
+        distance = b.emit("aten::add", distance, b.emit("aten::mul", number, b.int32([width])))
     index = b.emit("aten::reshape", distance, [query.frames * count])
-    made = b.emit("aten::index_select", table, dim=band.ndim - 1, index=index)
-    made = b.emit("aten::reshape", made, [*band.shape[:-1], query.frames, count])
+    whole = b.emitter.constant(table.reshape(*table.shape[:-2], period * width))
+    made = b.emit("aten::index_select", whole, dim=bands.ndim - 2, index=index)
+    made = b.emit("aten::reshape", made, [*bands.shape[:-2], query.frames, count])
     valid = b.valid(key._replace(frames=query.frames), past + later, later > 0)
-    valid = b.emit("aten::reshape", valid, [*[1] * band.ndim, count])
+    valid = b.emit("aten::reshape", valid, [*[1] * (bands.ndim - 1), count])
     if is_bool:
         return b.emit("aten::logical_and", made, valid)
     return b.emit("aten::where", valid, made, b.emitter.constant(closed.reshape(1)))

@@ -242,7 +242,7 @@ class StepBuilder:
         past = stride * delay - x.delay
         whole = self.buffered(x, past)
         # the last frames are not in a window yet
-        node = emit(self.cut(whole, x.axis, 0, size - stride - max(past, 0)))
+        node = emit(self.cut(whole, x.axis, 0, size - stride - past))
         length = x.length.then(-size, 1, stride, 1) if stride > 1 else x.length.then(after=1 - size)
         return Timed(node, x.axis, x.frames // stride, delay, length)
 

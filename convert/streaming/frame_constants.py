@@ -49,6 +49,7 @@ def frame_constant(b: StepBuilder, value: np.ndarray, axis: int, x: Timed) -> Ti
     frames, parts = value.shape[axis], (made.first + made.period, made.last)
     kept = [*range(parts[0]), *range(frames - made.last, frames)]
     table = b.emitter.constant(np.ascontiguousarray(value.take(kept, axis)))
+    b.counts_on = b.counts_on or made.period > 1
     place = b.emit("aten::add", b.first(x), b.numbers(0, x.frames))
     repeated = b.emit("aten::sub", place, b.int32([made.first]))
     repeated = b.emit("aten::remainder", repeated, b.int32([made.period]))

@@ -21,7 +21,8 @@ from tmconvert.ir.symbolic.journal import SizeJournal
 from tmconvert.ir.tree import leaves
 from tmconvert.streaming.attention import limit_context
 from tmconvert.streaming.builder import END
-from tmconvert.streaming.step_model import StepModel, fused_form
+from tmconvert.streaming.forms import form_for_steps
+from tmconvert.streaming.step_model import StepModel
 from tmconvert.symbolics.op import Op
 from tmconvert.transform.normal_form import normal_form
 from tmconvert.transform.run_model import run_model
@@ -205,7 +206,7 @@ def _offline(
         return None
     names = written_outputs(normal_form(module, catalogue))
     if step.limited:
-        limit_context(fused_form(normalized.graph, catalogue), step.limited, catalogue)
+        limit_context(form_for_steps(normalized.graph, catalogue), step.limited, catalogue)
     elif not shapes and example is not None and example.outputs is not None:
         return dict(zip(names, example.outputs, strict=True))
     made = run_module(as_module(normalized.graph, module, catalogue), list(arrays.values()))

@@ -14,11 +14,9 @@ from tmconvert.ir import CallFunction, Constant, Input, InternalGraph, Node, Ten
 from tmconvert.ir.symbolic.dims import Size, dim, example, substituted, symbols_of
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import map_leaves
-from tmconvert.passes.eliminate_dead_code import EliminateDeadCode
-from tmconvert.passes.fuse_attention import FuseAttention
-from tmconvert.passes.rewriting import emitter_before
 from tmconvert.streaming import attention, ends, recurrent, rules, scans, windows
 from tmconvert.streaming.builder import END, ChunkMisfit, StepBuilder
+from tmconvert.streaming.forms import form_for_steps
 from tmconvert.streaming.probing import frame_by_frame
 from tmconvert.streaming.timed import FirstFrame, Length, Timed
 from tmconvert.symbolics.op import Op
@@ -90,7 +88,7 @@ def step_model(
     Raises UnsupportedError TM2025 at a call that no step can compute, UsageError TM6002 for a chunk that the
     strides do not divide, TM6014 for axes that the inputs do not have.
     """
-    graph = fused_form(normal_form(module, catalogue), catalogue)
+    graph = form_for_steps(normal_form(module, catalogue), catalogue)
     axes = _axes(module, graph, axes)
     least = 1
     while True:
@@ -118,20 +116,6 @@ def step_model(
             notes=[("help", f"use a multiple of {least}, such as {lower}")],
         )
     return _Steps(module, graph, axes, chunk, least, catalogue, context).build()
-
-
-def fused_form(graph: InternalGraph, catalogue: Mapping[str, Op]) -> InternalGraph:
-    """Returns the graph with attention as one op."""
-    for call in list(graph):
-        if isinstance(call, CallFunction) and call.function == "aten::bmm":
-            product = emitter_before(call, catalogue, "stream").call("aten::matmul", *call.args)
-            graph.substitute(call.output, product)
-    EliminateDeadCode().run(graph)
-    fusion = FuseAttention(catalogue)
-    fusion.takes_plain_masks = True
-    fusion.run(graph)
-    EliminateDeadCode().run(graph)
-    return graph
 
 
 def _axes(module: TracedModule, graph: InternalGraph, given: Mapping[str, int] | None) -> dict[str, int]:

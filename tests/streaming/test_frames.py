@@ -86,6 +86,38 @@ def spectrum(m: Net, x: Tensor) -> Tensor:
     return torch.stft(x[..., 0], 8, 4, window=window, return_complex=True).abs()
 
 
+def every_other(m: Net, x: Tensor) -> Tensor:
+    y = torch.stack([x, m.ahead(x.transpose(1, 2)).transpose(1, 2)], 2).flatten(1, 2).tanh()
+    return y[:, ::2] + y[:, 1::2]
+
+
+def windows_over_channels(m: Net, x: Tensor) -> Tensor:
+    y = F.unfold(x[:, None], (1, 3), padding=(0, 1)).reshape(1, 3, x.shape[1], 6)
+    return y.sum(1) * y[:, 0]
+
+
+def attention(opens: Any, fills: float, bias: bool = False) -> Any:
+    """Attention in products, whose mask is written over the scores."""
+
+    def computed(m: Net, x: Tensor) -> Tensor:
+        number = torch.arange(x.shape[1])
+        distance = number[:, None] - number[None]
+        scores = x @ m.code[:6] @ x.transpose(1, 2) / 6**0.5
+        scores = scores + m.code.flatten()[distance.clamp(0, 5)] if bias else scores
+        return scores.masked_fill(~opens(number[:, None], number[None]), fills).softmax(-1) @ x
+
+    return computed
+
+
+def near(row: Tensor, column: Tensor) -> Tensor:
+    return (row - column >= 0) & (row - column < 5)
+
+
+def blocks(row: Tensor, column: Tensor) -> Tensor:
+    """A block of four frames sees itself and the one before it."""
+    return (row // 4 >= column // 4) & (row // 4 - column // 4 < 2)
+
+
 # name: the function, and the delay of its first output
 NETS: dict[str, tuple[Any, int]] = {
     "a loop": (loop, 0),
@@ -104,6 +136,11 @@ NETS: dict[str, tuple[Any, int]] = {
     "mirrored ends": (padded(3, 5, "reflect"), 4),
     "repeated ends": (padded(2, 3, "replicate"), 1),
     "centred spectrum": (spectrum, 2),
+    "every other frame": (every_other, 1),
+    "windows over channels": (windows_over_channels, 0),
+    "near frames": (attention(near, -1e9), 0),
+    "near frames with a bias": (attention(near, float("-inf"), bias=True), 0),
+    "blocks of frames": (attention(blocks, -1e9), 3),
 }
 
 
