@@ -20,9 +20,8 @@ HIDDEN = -1e4  # values of scores from which on a softmax shows nothing
 def form_for_steps(graph: InternalGraph, catalogue: Mapping[str, Op]) -> InternalGraph:
     """Returns the graph with attention as one op, and with windows over other axes than time as slices."""
     for call in list(graph):
-        rule = _FORMS.get(call.function) if isinstance(call, CallFunction) else None
-        if rule is not None:
-            rule(graph, call, catalogue)
+        if isinstance(call, CallFunction) and call.function in _FORMS:
+            _FORMS[call.function](graph, call, catalogue)
     EliminateDeadCode().run(graph)
     fusion = FuseAttention(catalogue)
     fusion.takes_plain_masks = True
@@ -84,8 +83,8 @@ def _columns(graph: InternalGraph, call: CallFunction, catalogue: Mapping[str, O
     count = (sizes[along] + 2 * padding - dilation * (size - 1) - 1) // stride + 1
     whole = [batch, channels * size, *(count if i == along else extent for i, extent in enumerate(sizes))]
     is_one = [options[name][still] for name in ("kernel_size", "stride", "padding")] == [1, 1, 0]
-    readers = tuple(call.output.users)
-    if not is_one or any(each.outputs[0].type.shape != tuple(whole) for each in readers):
+    readers = [each for each in call.output.users if isinstance(each, CallFunction)]
+    if not is_one or any(each.output.type.shape != tuple(whole) for each in readers):
         return
     emitter = emitter_before(call, catalogue, "stream")
     around = [padding if each // 2 == axis else 0 for each in range(8)]
