@@ -37,3 +37,13 @@ def names_of_values(graph: TargetGraph) -> Names:
 def remove_operators(graph: TargetGraph, gone: Container[int]) -> None:
     """Removes the operators whose ``id`` is in ``gone``."""
     graph.operators = [operator for operator in graph.operators if id(operator) not in gone]
+
+
+def remove_unused(graph: TargetGraph) -> None:
+    """Removes the operators of which no operator and no output takes a result."""
+    uses, gone = graph.use_counts(), set[int]()
+    for operator in reversed(graph.operators):
+        if not any(uses[id(value)] for value in operator.outputs):
+            gone.add(id(operator))
+            uses.subtract(id(value) for value in operator.inputs if value is not None)
+    remove_operators(graph, gone)

@@ -198,6 +198,7 @@ RMS = [
     *(make("Add", "b", "eps", "->", "c"), make("Sqrt", "c", "->", "d")),
     *(make("Div", "x", "d", "->", "e"), make("Mul", "e", "w", "->", "y")),
 ]
+GELU = {"half": 0.5, "one": 1, "three": 3, "small": 0.044715, "slope": (2 / np.pi) ** 0.5}
 # the model, its opset, and the operators that are left
 SMALLER: dict[str, tuple[onnx.ModelProto, int, list[str]]] = {
     "layers whose axis of directions is removed": (
@@ -266,6 +267,25 @@ SMALLER: dict[str, tuple[onnx.ModelProto, int, list[str]]] = {
         18,
         ["Relu", "Gather", "Exp"],
     ),
+    "rows of a table by indices of open sizes, through a GELU": (
+        model(
+            [
+                *(make("Identity", "i", "->", "a"), make("Gather", "table", "a", "->", "b")),
+                *(make("Mul", "b", "half", "->", "c"), make("Pow", "b", "three", "->", "d")),
+                *(make("Mul", "d", "small", "->", "e"), make("Add", "b", "e", "->", "f")),
+                *(make("Mul", "f", "slope", "->", "g"), make("Tanh", "g", "->", "h")),
+                *(make("Add", "h", "one", "->", "k"), make("Mul", "c", "k", "->", "y")),
+            ],
+            [value("i", ["batch", "length"], TensorProto.INT64)],
+            [value("y", ["batch", "length", 3])],
+            {
+                "table": np.linspace(-3, 3, 15, dtype=np.float32).reshape(5, 3),
+                **{name: np.float32(number) for name, number in GELU.items()},
+            },
+        ),
+        18,
+        ["Gather", "Mul", "Mul", "Add", "Mul", "Sigmoid", "Mul"],
+    ),
 }
 
 
@@ -278,7 +298,9 @@ def test_leaves_fewer_nodes(case: str) -> None:
     assert not any("stayed" in note for note in report.notes)
     assert [node.op_type for node in report.model.graph.node] == left
     rng = np.random.default_rng(0)
-    shapes = {each.name: [d.dim_value for d in each.type.tensor_type.shape.dim] for each in proto.graph.input}
+    shapes = {
+        each.name: [d.dim_value or 2 for d in each.type.tensor_type.shape.dim] for each in proto.graph.input
+    }
     given: dict[str, Any] = {
         name: rng.integers(-2, 2, shape) if name in "ij" else np.float32(rng.standard_normal(shape))
         for name, shape in shapes.items()

@@ -61,7 +61,7 @@ PASSES: dict[str, Any] = {
     "decompose": lambda: Decompose(catalogue(), "caffe", 0),
     "divide_by_roots": lambda: DivideByRoots(catalogue()),
     "drop_identities": DropIdentities,
-    "drop_index_wraps": DropIndexWraps,
+    "drop_index_wraps": lambda: DropIndexWraps(catalogue()),
     "eliminate_common_subexpressions": lambda: EliminateCommonSubexpressions(catalogue()),
     "eliminate_dead_code": EliminateDeadCode,
     "fold_channel_shuffles": lambda: FoldChannelShuffles(catalogue()),

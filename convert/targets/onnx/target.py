@@ -27,7 +27,7 @@ from tmconvert.passes.eliminate_common_subexpressions import EliminateCommonSube
 from tmconvert.passes.manager import Pass
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.symbolics.op import Op
-from tmconvert.symbolics.traits import Arithmetic, IndexesAxis, IndicesBelow, View
+from tmconvert.symbolics.traits import Arithmetic, IndexedRows, IndexesAxis, IndicesBelow, View
 from tmconvert.targets.onnx.external_data import MOST_INLINE, external_bytes, weights_path
 from tmconvert.targets.onnx.operators import SPECS, MacsRule
 from tmconvert.targets.options import (
@@ -139,7 +139,8 @@ class OnnxTarget(Target):
         fused_rms_norms = _deferred(
             "fuse_rms_norm:FuseRmsNorm", [has(Arithmetic), calls("aten::mean")], catalogue
         )
-        dropped_wraps = _deferred("drop_index_wraps:DropIndexWraps", [has(IndicesBelow), has(IndexesAxis)])
+        gathers = has(IndexesAxis, IndexedRows)
+        dropped_wraps = _deferred("drop_index_wraps:DropIndexWraps", [has(IndicesBelow), gathers], catalogue)
         return [
             *float_types(None if options.float_type is None else "float32"),
             *initial_passes(catalogue, keeps_qparams=options.keeps_qparams),

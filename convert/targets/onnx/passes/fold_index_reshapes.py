@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
-from tmconvert.ir.symbolic.dims import is_symbolic
-from tmconvert.lowering.rewriting import producers, remove_operators, users
-from tmconvert.lowering.target_graph import Operator, TargetGraph
+from tmconvert.ir.symbolic.dims import Size, is_symbolic, same_size
+from tmconvert.lowering.rewriting import producers, remove_operators, remove_unused, users
+from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
 
 
@@ -23,13 +25,13 @@ def fold_index_reshapes(graph: TargetGraph) -> PassRecord:
         inner = makers.get(id(operator.inputs[1])) if operator.type == "Gather" else None
         if inner is None or inner.type != "Reshape" or id(inner) in gone:
             continue
-        result = operator.outputs[0]
+        result, shape = operator.outputs[0], _shape(operator, inner)
         after = takers[id(result)]
-        if len(after) != uses[id(result)] or not all(map(_is_static, after)):
+        restores = [each for each in after if each.type == "Reshape" and _has_shape(each.outputs[0], shape)]
+        if len(after) != uses[id(result)] or not all(each in restores or _is_static(each) for each in after):
             record.refuse(operator, f"`{result.name}` has users other than reshapes to a static shape")
             continue
-        shape = _shape(operator, inner)
-        if shape is None:
+        if is_symbolic(shape) and len(after) != 1:
             record.refuse(operator, "one of its sizes is symbolic")
             continue
         operator.inputs[1] = inner.inputs[0]
@@ -37,12 +39,18 @@ def fold_index_reshapes(graph: TargetGraph) -> PassRecord:
         if not uses[id(inner.outputs[0])]:
             gone.add(id(inner))
         result.shape = shape
-        if len(after) == 1 and tuple(after[0].outputs[0].shape) == shape:
+        if len(after) == 1 and restores:
             operator.outputs = after[0].outputs
             gone.add(id(after[0]))
         record.did(operator, f"takes the indices of `{inner.outputs[0].name}` in their own shape")
-    remove_operators(graph, gone)
+    if gone:
+        remove_operators(graph, gone)
+        remove_unused(graph)
     return record
+
+
+def _has_shape(value: Value, shape: Sequence[Size]) -> bool:
+    return len(value.shape) == len(shape) and all(map(same_size, value.shape, shape))
 
 
 def _is_static(operator: Operator) -> bool:
@@ -53,10 +61,9 @@ def _is_static(operator: Operator) -> bool:
     return shape is not None and bool(np.all(np.asarray(shape) != 0))
 
 
-def _shape(gather: Operator, inner: Operator) -> tuple[int, ...] | None:
-    """Returns the shape of what is gathered by the indices before ``inner``; None if it is symbolic."""
+def _shape(gather: Operator, inner: Operator) -> tuple[Size, ...]:
+    """Returns the shape of what is gathered by the indices before ``inner``."""
     x, indices, axis = gather.inputs[0], inner.inputs[0], gather.attributes.get("axis", 0)
     assert x is not None and indices is not None and isinstance(axis, int)
     axis %= len(x.shape)
-    shape = (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
-    return None if is_symbolic(shape) else shape
+    return (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :])
