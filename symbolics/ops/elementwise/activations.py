@@ -104,8 +104,8 @@ def gelu_caffe(g, x, approximate):
 def gelu_product(x: Term, approximate: str) -> Term:
     if approximate == "none":
         return x * 0.5 * ((x * math.sqrt(0.5)).erf() + 1)
-    angle = (x * x * x * 0.044715 + x) * math.sqrt(2 / math.pi)
-    return x * 0.5 * (angle.tanh() + 1)
+    twice = 2 * math.sqrt(2 / math.pi)  # the tanh of half of y is 2 sigmoid(y) - 1
+    return x * ((x * x * (0.044715 * twice) + twice) * x).sigmoid()
 
 
 OPS = [*ACTIVATIONS.values(), gelu]
