@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnx
@@ -15,6 +17,7 @@ from torch import Tensor
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 
 ONE, TWO = (torch.nn.Linear(4, 4).requires_grad_(False) for _ in range(2))
 TABLE = torch.randn(12, 4)
@@ -250,3 +253,23 @@ def test_a_size_at_which_the_module_cannot_be_traced_is_not_passed_over() -> Non
             forward, torch.randn(4, 3), torch.randn(5, 3), dynamic_shapes={"x": {0: "n"}, "y": {0: "m"}}
         )
     assert caught.value.code == "TM2031"
+
+
+def test_sizes_that_would_need_much_memory_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The code names 10000, at which the product would have 10^8 elements."""
+    tried = list[int]()
+    run = validate_dynamic_shapes._at_other_sizes
+
+    def note(symbol: Any, tape: Any, rerun: Any, sizes: Any, result: Any) -> str:
+        tried.extend(sizes)
+        return run(symbol, tape, rerun, sizes, result)
+
+    monkeypatch.setattr(validate_dynamic_shapes, "_at_other_sizes", note)
+    tmconvert.trace(Scores(), torch.randn(8, 4), dynamic_shapes={"x": {0: "n"}})
+    assert tried and max(tried) < 3000
+
+
+class Scores(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scale = math.log(10000) if x.shape[0] > 1 else 1.0
+        return (x @ x.T).softmax(1) @ x * scale
