@@ -113,12 +113,12 @@ def compare(
         >>> tmconvert.compare("net.tm", "net.tflite").first  # doctest: +SKIP
     """
     from tmconvert.inspection.compare import compare_sides
-    from tmconvert.inspection.compared_models import side_of
+    from tmconvert.inspection.compared_models import sides_of
     from tmconvert.inspection.given_inputs import traced_with
 
     tracing = tracing_of(options)
     tracing = traced_with(inputs, tracing)
-    one, other = (side_of(model, catalogue(), tracing) for model in (first, second))
+    one, other = sides_of((first, second), catalogue(), tracing)
     if options["on"]:
         from tmconvert.inspection.run_on import side_on
 
@@ -156,13 +156,13 @@ def evaluate(first: Model, second: Model, data: Data, **options: Unpack[Evaluate
     Example:
         >>> tmconvert.evaluate("net.onnx", "int8.tflite", data="images/", std=[1]).ok  # doctest: +SKIP
     """
-    from tmconvert.inspection.compared_models import side_of
+    from tmconvert.inspection.compared_models import sides_of
     from tmconvert.inspection.evaluate import Gate, evaluate_sides
 
     gate = Gate(options["min_sqnr"], options["min_agreement"])
     settings = Settings.of({name: options[name] for name in ("mean", "std", "resize")})
     tracing = tracing_of(options)
-    one, other = (side_of(model, catalogue(), tracing) for model in (first, second))
+    one, other = sides_of((first, second), catalogue(), tracing)
     return evaluate_sides(one, other, data, settings, gate)
 
 
@@ -194,12 +194,11 @@ def score(
     Example:
         >>> tmconvert.score("net.onnx", "int8.onnx", data="val/", task="top-1")  # doctest: +SKIP
     """
-    from tmconvert.inspection.compared_models import side_of
+    from tmconvert.inspection.compared_models import sides_of
     from tmconvert.inspection.score import score_sides
 
     tracing = tracing_of(options)
-    sides = [side_of(each, catalogue(), tracing) for each in files]
-    return score_sides(sides, data, options)
+    return score_sides(sides_of(files, catalogue(), tracing), data, options)
 
 
 @entry_point
@@ -329,7 +328,7 @@ def lint(file: str | PathLike[str], dialect: str = "bvlc", *, profile: str | Non
         from tmconvert.profiles.judge import file_violations
         from tmconvert.profiles.registry import profile_named
 
-        return file_violations(profile_named(profile), operations_of_file(Path(file)))
+        return file_violations(profile_named(profile), operations_of_file(Path(file), None))
     target_version("caffe", dialect)
     from tmconvert.targets.caffe.lint import lint as lint_net  # which loads protobuf
 

@@ -144,9 +144,9 @@ class SourceSide:
 class FileSide:
     """A written file, run in its runtime; ``graph`` is that of its frontend, None for unsupported files."""
 
-    def __init__(self, path: Path, catalogue: Catalogue) -> None:
+    def __init__(self, path: Path, catalogue: Catalogue, signature: str = "") -> None:
         self.title, self.path, self.catalogue = str(path), path, catalogue
-        self.runner = FileRunner(path)
+        self.runner = FileRunner(path, signature=signature)
         self.inputs = self.runner.inputs
         self.output_names = [each.name for each in self.runner.outputs]
         self.output_keys = list(map(key_of, self.output_names))
@@ -154,7 +154,8 @@ class FileSide:
     @cached_property
     def graph(self) -> InternalGraph | None:
         try:
-            return _saturating(load_model(str(self.path)), self.catalogue)
+            tracing = Tracing(signature=self.runner.signature)
+            return _saturating(load_model(str(self.path), tracing), self.catalogue)
         except TmconvertError:
             return None
 
@@ -269,14 +270,27 @@ def _chunks(names: Sequence[str], sizes: Mapping[str, int]) -> Iterator[list[str
         yield chunk
 
 
-def side_of(model: object, catalogue: Catalogue, tracing: Tracing | None = None) -> SourceSide | FileSide:
-    """Returns the side for a model or a written file; models of PyTorch are traced.
+def sides_of(
+    models: Sequence[object], catalogue: Catalogue, tracing: Tracing | None = None
+) -> list[SourceSide | FileSide]:
+    """Returns the sides for models or written files; models of PyTorch are traced.
 
-    Raises LoadError, UnsupportedError, UsageError.
+    A signature applies to the files that have several. Raises LoadError, UnsupportedError; UsageError TM6016
+    for a signature where no file has several.
     """
+    sides = [_side_of(each, catalogue, tracing) for each in models]
+    files = [each for each in sides if isinstance(each, FileSide)]
+    if tracing and tracing.signature and not any(each.runner.signature for each in files):
+        raise UsageError("TM6016", "no file has several signatures: omit signature")
+    return sides
+
+
+def _side_of(model: object, catalogue: Catalogue, tracing: Tracing | None) -> SourceSide | FileSide:
     if isinstance(model, (str, PathLike)):
-        if written_target(model) is not None:
-            return FileSide(Path(model), catalogue)
+        target, path = written_target(model), Path(model)
+        if target is not None:
+            has_several = tracing is not None and bool(target.signature_names(path))
+            return FileSide(path, catalogue, tracing.signature if tracing and has_several else "")
         is_graph = is_traced(model)
         return SourceSide(fspath(model), load_model(model, None if is_graph else tracing), catalogue)
     if callable(model) and not isinstance(model, TracedModule):

@@ -62,10 +62,8 @@ class FileRunner:
         return runtime.run(self.target.model_files(self.path), fed, names)
 
     def between(self, fed: Mapping[str, np.ndarray], names: Sequence[str]) -> Sequence[np.ndarray]:
-        """Returns tensors that operators compute, as the file has them. Raises UsageError TM6016."""
-        if self.signature:
-            raise UsageError("TM6016", "watch applies to a file with one signature: omit signature")
-        return self.target.values(self.path, fed, names)
+        """Returns tensors that operators compute, as the file has them."""
+        return self.target.signature_values(self.path, self.signature, fed, names)
 
     def arrays(self, inputs: Inputs | None, settings: Settings | None = None) -> list[np.ndarray]:
         """Returns the arrays in the order of the inputs, from any form of inputs."""
@@ -149,7 +147,8 @@ class FileRunner:
 
 def computed_names(model: WrittenModel) -> list[str]:
     """Returns the names of the tensors that operators compute, in order of execution."""
-    return list(dict.fromkeys(name for layer in model.layers if layer.inputs for name in layer.outputs))
+    names = dict.fromkeys(name for layer in model.layers if layer.inputs for name in layer.outputs)
+    return [name for name in names if name not in model.inner]
 
 
 def _fits(shape: Sequence[int], wanted: Sequence[int | str]) -> bool:

@@ -27,8 +27,11 @@ class FileOperations(NamedTuple):
     outputs: list[str]
 
 
-def operations_of_file(path: Path) -> FileOperations:
-    """Reads a TFLite or an ONNX file. Raises LoadError TM1001, TM1009; UsageError TM6002 for other kinds."""
+def operations_of_file(path: Path, signature: str | None = "") -> FileOperations:
+    """Reads a TFLite or an ONNX file; with None also one with several signatures, the first as main graph.
+
+    Raises LoadError TM1001, TM1009, TM1042; UsageError TM6002 for other kinds.
+    """
     target = target_of_file(path).name
     if target not in _READERS:
         raise UsageError(
@@ -38,14 +41,14 @@ def operations_of_file(path: Path) -> FileOperations:
                 ("help", "use --dialect for a prototxt: its dialects are the profiles of Caffe's readers")
             ],
         )
-    return _READERS[target](path)
+    return _READERS[target](path, signature)
 
 
-def _tflite(path: Path) -> FileOperations:
+def _tflite(path: Path, signature: str | None) -> FileOperations:
     from tmconvert.formats.mapped_file import map_file
     from tmconvert.formats.tflite.records import read_model
 
-    model = read_model(str(path), map_file(str(path)))
+    model = read_model(str(path), map_file(str(path)), signature)
     graphs = [
         with_neighbours(_of_subgraph(each), {each.label(index) for index in each.outputs})
         for each in model.subgraphs
@@ -88,7 +91,7 @@ def _elements(content: memoryview, dtype: str, shape: tuple[int, ...]) -> np.nda
         return np.empty(0)
 
 
-def _onnx(path: Path) -> FileOperations:
+def _onnx(path: Path, signature: str | None) -> FileOperations:
     from tmconvert.formats.onnx.model import infer_shapes, read_whole_model
     from tmconvert.formats.onnx.tensors import TensorReader
 
@@ -165,4 +168,4 @@ def _attribute(attribute: Any) -> object:
     return list(value) if name.endswith("s") else value
 
 
-_READERS: dict[str, Callable[[Path], FileOperations]] = {"tflite": _tflite, "onnx": _onnx}
+_READERS: dict[str, Callable[[Path, str | None], FileOperations]] = {"tflite": _tflite, "onnx": _onnx}

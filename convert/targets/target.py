@@ -357,6 +357,12 @@ class Target(ABC):
         """
         raise self._unreadable("run layer by layer", path)
 
+    def signature_values(
+        self, path: Path, signature: str, inputs: NamedArrays, names: Sequence[str]
+    ) -> list[np.ndarray]:
+        """Does what ``values`` does for a signature of the file, if it has several."""
+        return self.values(path, inputs, names)
+
     def tapped(self, path: Path, names: Sequence[str], folder: Path) -> Path:
         """Writes a copy of the file that has the tensors ``names`` as outputs to ``folder``."""
         raise self._unreadable("run layer by layer", path)

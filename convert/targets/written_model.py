@@ -69,8 +69,8 @@ class WrittenModel:
 
     ``constants`` are the names of the stored ones. ``input_tensors`` and ``output_tensors`` have the names
     that a program uses, which are those of the signature in TFLite. ``quantized`` are computed tensors with
-    scales. ``version`` is that of the operators. ``ranges`` are those that the file states for its
-    open sizes, ``metadata`` what it states to its users.
+    scales. ``inner`` are the tensors of graphs that operators run. ``version`` is that of the operators.
+    ``ranges`` are those that the file states for its open sizes, ``metadata`` what it states to its users.
     """
 
     target: str
@@ -86,6 +86,7 @@ class WrittenModel:
     version: str = ""
     producer: str = ""
     ranges: list[str] = field(default_factory=list)
+    inner: set[str] = field(default_factory=set)
     metadata: dict[str, str] = field(default_factory=dict)
 
     def add_constant(self, name: str, shape: Shape, dtype: str = "") -> None:

@@ -267,17 +267,19 @@ class TfliteTarget(Target):
         return prepared_tflite(path, threads, inputs, signature)
 
     def values(self, path: Path, inputs: NamedArrays, names: Sequence[str]) -> list[np.ndarray]:
+        return self.signature_values(path, "", inputs, names)
+
+    def signature_values(
+        self, path: Path, signature: str, inputs: NamedArrays, names: Sequence[str]
+    ) -> list[np.ndarray]:
         from tmconvert.targets.tflite.runtime import LiteRtRuntime
 
         with temporary_folder() as folder:
-            return LiteRtRuntime(delegates=False).run([self.tapped(path, names, folder)], inputs, names)
+            tapped = _tapped(path, names, folder, signature)
+            return LiteRtRuntime(delegates=False).run([tapped], inputs, names)
 
     def tapped(self, path: Path, names: Sequence[str], folder: Path) -> Path:
-        from tmconvert.formats.tflite.tap import tapped_tflite
-
-        tapped = folder / "tapped.tflite"
-        tapped.write_bytes(tapped_tflite(path, names))
-        return tapped
+        return _tapped(path, names, folder)
 
     def start_runtime(self) -> None:
         from tmconvert.verification.processes import worker
@@ -285,6 +287,14 @@ class TfliteTarget(Target):
         runtime = self.runtime()
         if runtime is not None:
             worker.start(runtime)
+
+
+def _tapped(path: Path, names: Sequence[str], folder: Path, signature: str = "") -> Path:
+    from tmconvert.formats.tflite.tap import tapped_tflite
+
+    tapped = folder / "tapped.tflite"
+    tapped.write_bytes(tapped_tflite(path, names, signature))
+    return tapped
 
 
 # ops with an operator of their own, and a decomposition for profiles without it

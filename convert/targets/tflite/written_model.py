@@ -30,6 +30,8 @@ def written_tflite(path: Path, signature: str = "") -> WrittenModel:
     layouts = (tflite_layouts(path) if main is file.subgraphs[0] else None) or ([], [])
     for subgraph in file.reached() if signature else file.subgraphs:
         _add_subgraph(subgraph, model)
+        model.inner |= {each.name for each in subgraph.tensors} if subgraph is not main else set()
+    model.inner -= {each.name for each in main.tensors}
     model.version = f"schema {VERSION}"
     model.producer = file.description
     model.metadata = tflite_metadata(path)

@@ -10,7 +10,7 @@ import pytest
 
 import tmconvert
 from tests.cli.runner import run
-from tmconvert.errors import UsageError, VerificationError
+from tmconvert.errors import TmconvertError, UsageError, VerificationError
 from tmconvert.output.copies import Copies
 from tmconvert.targets.tflite.runtime import LiteRtRuntime
 from tmconvert.targets.tflite.target import TfliteTarget
@@ -133,9 +133,8 @@ def test_commands_take_a_signature(models: Any, tmp_path: Path) -> None:
         assert refused.status == 1 and "TM1042" in refused.stderr
         assert "prefill, decode" in refused.stderr and "--signature" in refused.stderr
         assert "TM6014" in run(command, file, "--signature", "other").stderr
-    assert (
-        "omit signature" in run("run", *chosen, "-i", "int32[1,1]", "-i", "float32[1]", "--watch", "*").stderr
-    )
+    watched = run("run", *chosen, "-i", "int32[1,1]", "-i", "float32[1]", "--watch", "linear_out", "--json")
+    assert "linear_out" in {each["name"] for each in watched.json["arrays"]}
     assert "one signature" in run("inspect", file, "--usage", "python").stderr
 
 
@@ -180,3 +179,20 @@ def test_copies_have_equal_bytes() -> None:
     others = [first + 1, first.astype(np.int32), first.reshape(3, 2), -first * 0, first * 0]
     assert copies.key(first) == copies.key(first.copy())
     assert len({copies.key(each) for each in (first, *others)}) == len(others) + 1
+
+
+def test_a_signature_is_compared_layer_by_layer(models: Any, tmp_path: Path) -> None:
+    """Also with its model, and with a file that has no other signature."""
+    file, one = tmp_path / "net.tflite", tmp_path / "one.tflite"
+    tmconvert.to_tflite(models, file, verify=False)
+    model, inputs = models["decode"]
+    traced = tmconvert.trace(model, *(inputs.values() if isinstance(inputs, dict) else inputs))
+    tmconvert.to_tflite(traced, one, verify=False)
+    for first in (traced, one):
+        found = tmconvert.compare(first, file, signature="decode")
+        assert found.ok and len(found.layers) > 1
+    assert tmconvert.evaluate(traced, file, [traced.example.inputs], signature="decode").ok
+    assert {each.layer for each in tmconvert.lint(file, profile="litert-gpu")} >= {"embedding_out"}
+    with pytest.raises(TmconvertError) as caught:
+        tmconvert.compare(traced, one, signature="decode")
+    assert caught.value.code == "TM6016"
