@@ -2,7 +2,8 @@
 
 A cache is ``past_key_values.0.key`` among the inputs and ``present.0.key`` among the outputs; of a decoder
 with cross-attention ``past_key_values.0.decoder.key`` and ``past_key_values.0.encoder.key``. The state of a
-convolution is ``past_conv.0`` and ``present_conv.0``. All else keeps its name.
+convolution is ``past_conv.0`` and ``present_conv.0``, that of a recurrence ``past_ssm.0`` and
+``present_ssm.0``. All else keeps its name.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ Path = tuple[str, ...]
 OPTIMUM = "optimum"
 _CACHE = re.compile("past|present|cache")
 _SIDES = {"self_attention_cache": ("decoder",), "cross_attention_cache": ("encoder",)}
+_STATES = {"conv_states": "conv", "recurrent_states": "ssm"}  # of layers without keys and values
 _PAIR = (("key",), ("value",))
 # by the number of tensors of a layer, what they are in order
 _POSITIONS = {2: _PAIR, 4: tuple((side, *name) for side in ("decoder", "encoder") for name in _PAIR)}
@@ -49,17 +51,15 @@ def optimum_names(module: TracedModule) -> dict[str, str]:
     inputs = {new.name: tuple(old.expr.name.split(".")) for old, new in pairs if isinstance(old.expr, Input)}
     paths = (tuple(map(str, path)) for path, _ in output_paths(flat.graph.result))
     outputs = dict(zip(written_outputs(flat.graph), paths, strict=True))
-    return dict(
-        [*_renamed(inputs, "past_key_values", "past_conv"), *_renamed(outputs, "present", "present_conv")]
-    )
+    return dict([*_renamed(inputs, "past_key_values", "past"), *_renamed(outputs, "present", "present")])
 
 
-def _renamed(paths: Mapping[str, Path], top: str, convolution: str) -> Iterator[tuple[str, str]]:
+def _renamed(paths: Mapping[str, Path], top: str, side: str) -> Iterator[tuple[str, str]]:
     """Yields the names of the tensors of caches, each with its new one."""
     layers = [path[:-1] for path in paths.values()]
     for name, path in paths.items():
-        if len(path) > 2 and path[-2:] == ("conv_states", "0"):
-            yield name, f"{convolution}.{path[-3]}"
+        if len(path) > 2 and path[-2] in _STATES and path[-1] == "0":
+            yield name, f"{side}_{_STATES[path[-2]]}.{path[-3]}"
             continue
         found = _in_cache(path, layers.count(path[:-1]))
         if found is not None:

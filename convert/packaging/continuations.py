@@ -14,7 +14,8 @@ STEPS = 16  # tokens to decode
 # differences of the two best logits, by the largest, below which rounding decides which one is the best
 EXACT, ROUNDED = 1e-4, 2e-2
 Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
-_PRESENT = {"past_key_values": "present", "past_conv": "present_conv"}  # outputs by inputs, before the layer
+# outputs by inputs, before the layer
+_PRESENT = {"past_key_values": "present", "past_conv": "present_conv", "past_ssm": "present_ssm"}
 
 
 class Continuation(NamedTuple):

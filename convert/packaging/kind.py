@@ -28,6 +28,7 @@ DTYPES: Mapping[str, Mapping[str, Any]] = {
     "q4": INT4,
     "q4f16": {**INT4, "float_type": "float16", "io_type": "float32"},
 }
+STATES = ("past_conv.", "past_ssm.")  # how names of states begin that are not keys and values
 Modules = Mapping[str, "TracedModule"]
 _SPLITS: Mapping[str, Split] = {
     ENCODER_DECODER: "encoder-decoder",
@@ -118,6 +119,11 @@ def write_configuration(made: Converted) -> None:
     write_json(made.folder / "config.json", made.source.configuration)
 
 
+def keep_type(made: Converted) -> str:
+    """Returns no other type of model."""
+    return ""
+
+
 def takes_all(source: PackageSource) -> str:
     """Returns no refusal."""
     return ""
@@ -130,12 +136,13 @@ class Kind(NamedTuple):
     ``find(name, download=, allow_code=)`` returns the source, and raises LoadError.
     ``target`` is the format of the model files; those of "tflite" have the parts as signatures. ``trial`` is
     the module that makes the question of the check, where the task does not choose it. ``takes_lengths``
-    states that ``trace`` takes the lengths of caches, ``copies_files`` that the files of the tokenizer are
-    copied.
+    states that ``trace`` takes the lengths of caches, ``takes_states`` that layers may have other states than
+    keys and values, ``copies_files`` that the files of the tokenizer are copied.
     ``suffixes`` are those by data type, and empty for a consumer that does not choose among data types.
     ``options`` are added to those of conversions.
     ``refusal`` returns why a model is not taken, and an empty text if it is. ``write`` writes the files
-    around the model files, and raises UnsupportedError TM2032.
+    around the model files, and raises UnsupportedError TM2032. ``generalize`` changes the type of the model
+    in the configuration to one that the consumer knows, and returns its name, empty where there is none.
     """
 
     name: str
@@ -148,9 +155,11 @@ class Kind(NamedTuple):
     task: Callable[[PackageSource], str] = task_of
     trace: Callable[..., Modules] = trace_whole
     write: Callable[[Converted], None] = write_configuration
+    generalize: Callable[[Converted], str] = keep_type
     target: str = "onnx"
     trial: str = ""
     takes_lengths: bool = False
+    takes_states: bool = False
     copies_files: bool = True
 
     def path(self, task: str, part: str, dtype: str) -> str:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from tmconvert.errors import UsageError
 from tmconvert.output.new_folder import refuse_existing, staged_folder
-from tmconvert.packaging.kind import DTYPES, INT4, Converted, Kind, Lengths, ModelFile, Modules, refused
+from tmconvert.packaging.kind import (
+    DTYPES,
+    INT4,
+    STATES,
+    Converted,
+    Kind,
+    Lengths,
+    ModelFile,
+    Modules,
+    refused,
+)
 from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.report import PackageReport
 from tmconvert.packaging.tasks import ONCE, refusal_of_task
@@ -98,7 +108,8 @@ def _options_by_dtype(
 def refuse_unknown_states(kind: Kind, made: Converted) -> None:
     """Raises UnsupportedError TM2032 for states of a decoder that no name of optimum exists for."""
     inputs = [each["name"] for each in made.files[-1][1].inputs]
-    unknown = [name for name in inputs if name.startswith("cache_")]
+    others = ("cache_",) if kind.takes_states else ("cache_", *STATES)
+    unknown = [name for name in inputs if name.startswith(others)]
     if made.task != ONCE and unknown:
         listed = ", ".join(unknown[:3])
         raise refused(kind, made.source, f"it has no names for the states of its layers: {listed}")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tmconvert.formats.onnx.renamed_weights import rename_weights
 from tmconvert.packaging.consumer import Consumer
+from tmconvert.packaging.general_types import write_general_type
 from tmconvert.packaging.kind import Converted, Kind, layout, write_json
 from tmconvert.packaging.tasks import VISION_LANGUAGE
 
@@ -39,4 +40,6 @@ KIND = Kind(
     {**layout("onnx/"), VISION_LANGUAGE: {part: f"onnx/{name}{{}}.onnx" for part, name in _PARTS.items()}},
     suffixes={"fp32": "", "fp16": "_fp16", "q8": "_quantized", "q4": "_q4", "q4f16": "_q4f16"},
     write=_write,
+    takes_states=True,
+    generalize=write_general_type,
 )

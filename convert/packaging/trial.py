@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from tmconvert.errors import VerificationError
 from tmconvert.packaging.report import Check
 from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, PIPELINE, SENTENCES, VISION_LANGUAGE
 
@@ -45,15 +47,33 @@ def check_package(kind: Kind, made: Converted) -> list[Check]:
     trial: Trial = import_module(f"tmconvert.packaging.{kind.trial or TRIALS[made.task]}").trial(made)
     for parts in made.by_dtype():
         question = {"task": made.task, "dtype": parts.dtype, **trial.question}
-        answer = kind.consumer.ask(question, made.folder, made.source.folder)
+        answer, note = answer_of(kind, made, question)
         try:
             if isinstance(answer, str):
                 return [*checks, Check(kind.consumer.name, parts.name, trial.alone(parts), answer)]
-            result = trial.judge(parts, answer)
+            result = trial.judge(parts, answer) + note
         except Wrong as error:
             raise kind.consumer.refuses(f"{parts.name}: {error}") from None
         checks.append(Check(f"{kind.consumer.name} {answer['version']}", parts.name, result))
     return checks
+
+
+def answer_of(kind: Kind, made: Converted, question: Mapping[str, Any]) -> tuple[dict[str, Any] | str, str]:
+    """Asks the consumer, again with a type that it knows where it refuses that of the source.
+
+    Returns the answer, and a note where the type was changed. Raises VerificationError TM4008.
+    """
+    try:
+        return kind.consumer.ask(question, made.folder, made.source.folder), ""
+    except VerificationError as error:
+        chosen = kind.generalize(made)
+        if not chosen:
+            raise
+        with suppress(VerificationError):
+            answer = kind.consumer.ask(question, made.folder, made.source.folder)
+            reason = error.message.partition(": ")[2]
+            return answer, f"; config.json has the general type {chosen}, since with its own: {reason:.120}"
+        raise
 
 
 def packed(array: np.ndarray) -> dict[str, Any]:

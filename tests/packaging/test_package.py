@@ -24,6 +24,7 @@ from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.sentence_transformers import vectors_of
 from tmconvert.packaging.source import PackageSource
 from tmconvert.packaging.tasks import DECODER
+from tmconvert.packaging.trial import answer_of
 
 EXACT, ROUNDED = True, False
 
@@ -180,13 +181,54 @@ def test_pooling_counts_the_tokens_of_the_mask() -> None:
     assert found["mean_sqrt_len_tokens"] == pytest.approx([4 / 2**0.5, 6 / 2**0.5])
 
 
-def test_states_without_names_are_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kind", "name"), [("transformers.js", "cache_0_recurrent_states_1"), ("optimum", "past_ssm.0")]
+)
+def test_states_without_names_are_refused(kind: str, name: str, tmp_path: Path) -> None:
     source = PackageSource(tmp_path, {"architectures": ["NetForCausalLM"]}, {})
-    report: Any = SimpleNamespace(inputs=[{"name": "input_ids"}, {"name": "cache_0_recurrent_states_0"}])
+    report: Any = SimpleNamespace(inputs=[{"name": "input_ids"}, {"name": name}])
     made = Converted(source, DECODER, {}, [(ModelFile("model.onnx", {}), report)], tmp_path)
-    with pytest.raises(UnsupportedError, match=r"no names for the states .*: cache_0_recurrent") as caught:
-        refuse_unknown_states(kind_named("transformers.js"), made)
+    with pytest.raises(UnsupportedError, match=rf"no names for the states .*: {name}") as caught:
+        refuse_unknown_states(kind_named(kind), made)
     assert caught.value.code == "TM2032"
+
+
+CACHE = {f"past_key_values.0.{part}": ["batch_size", 2, "past", 8] for part in ("key", "value")}
+STATES = {f"past_{state}.0": ["batch_size", 4, 8] for state in ("conv", "ssm")}
+
+
+@pytest.mark.parametrize(
+    ("caches", "wanted"),
+    [
+        (CACHE, {"model_type": "gemma", "num_key_value_heads": 2, "head_dim": 8, "eos_token_id": 5}),
+        ({**CACHE, "past_key_values.0.value": ["batch_size", 2, "past", 6]}, {"model_type": "deepseek_v3"}),
+        ({**CACHE, **STATES}, {"model_type": "falcon_h1", "num_hidden_layers": 1}),
+        (
+            {name.replace("0", "1"): shape for name, shape in CACHE.items()} | STATES,
+            {"model_type": "nemotron_h", "layer_types": ["mamba", "attention"]},
+        ),
+        ({name.replace("0", "1"): shape for name, shape in CACHE.items()}, {"model_type": "net"}),
+        ({**CACHE, "past_key_values.0.value": ["batch_size", 1, "past", 8]}, {"model_type": "net"}),
+    ],
+    ids=["one shape", "two sizes", "both", "in turn", "not all layers", "two counts of heads"],
+)
+def test_a_type_that_the_consumer_knows(
+    caches: Any, wanted: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where it refuses that of the source; the error is that of the first attempt."""
+
+    def ask(*_: Any) -> dict[str, Any]:
+        raise VerificationError("TM4008", "it does not run: unknown type net")
+
+    monkeypatch.setattr(Consumer, "ask", ask)
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "net", "eos_token_id": 5}), "utf-8")
+    report: Any = SimpleNamespace(inputs=[{"name": name, "shape": shape} for name, shape in caches.items()])
+    source = PackageSource(tmp_path, {"architectures": ["NetForCausalLM"]}, {})
+    made = Converted(source, DECODER, {}, [(ModelFile("model.onnx", {}), report)], tmp_path)
+    with pytest.raises(VerificationError, match="unknown type net"):
+        answer_of(kind_named("transformers.js"), made, {})
+    found = json.loads((tmp_path / "config.json").read_text("utf-8"))
+    assert wanted.items() <= found.items()
 
 
 def test_tokens_of_a_prefix_attend_to_each_other() -> None:

@@ -54,6 +54,11 @@ def _is_name(value: object) -> bool:
     return value is None or (isinstance(value, str) and bool(_NAME.fullmatch(value)))
 
 
+def _is_type(value: object) -> bool:
+    """Whether the value names a type; parts that are no models have an empty one."""
+    return value == "" or _is_name(value)
+
+
 def _is_network(value: object) -> bool:
     """Whether the value names no model, a model by a plain name, or is a part that is checked itself."""
     return isinstance(value, dict | list) or _is_name(value)
@@ -102,7 +107,7 @@ _NETWORK = Rule(_is_network, "is not the plain name of a network of timm, but a 
 _OPTIONS = Rule(
     _are_options, "has options that are not plain settings of a network, such as img_size or depth", _FACTORY
 )
-_TYPE = Rule(_is_name, "is not the name of a type of models", "")
+_TYPE = Rule(_is_type, "is not the name of a type of models", "")
 _CLASSES = Rule(_are_classes, "is not a list of names of classes", "")
 RULES = {
     "trust_remote_code": _CODE,

@@ -173,7 +173,11 @@ def with_cache(
     inputs.pop("token_type_ids", None)
     sizes.pop("token_type_ids", None)
     inputs |= {name: past, "use_cache": True}
-    return Example(inputs, {**sizes, **_cache_sizes(name, past, longer, named_tensors)})
+    of_cache = _cache_sizes(name, past, longer, named_tensors)
+    if not any("past" in axes.values() for axes in of_cache.values()):  # states do not keep the positions
+        inputs.pop("attention_mask")
+        sizes.pop("attention_mask")
+    return Example(inputs, {**sizes, **of_cache})
 
 
 def _cache_after(model: Any, tokens: torch.Tensor, name: str, empty: Mapping[str, Any]) -> Any:
