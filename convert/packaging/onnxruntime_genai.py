@@ -10,6 +10,7 @@ from typing import Any
 
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.kind import Converted, Kind, layout, refused, write_json
+from tmconvert.packaging.source import PackageSource
 from tmconvert.packaging.tasks import DECODER
 
 # settings of generate that its search has, with their neutral values
@@ -30,7 +31,8 @@ def _configuration(made: Converted) -> dict[str, Any]:
         raise refused(KIND, source, f"its layers need caches of one shape, and have: {found}")
     heads, size = (int(each) for each in shapes.pop()[1::2])
     layers = len(caches) // 2
-    ends, start, padding = source.ends, source.setting("bos_token_id"), source.setting("pad_token_id")
+    start, padding = (_known(source, source.setting(f"{name}_token_id")) for name in ("bos", "pad"))
+    ends = known_ends(source)
     names = [each["name"] for each in made.files[0][1].inputs]
     inputs = {name: name for name in ("input_ids", "attention_mask", "position_ids") if name in names}
     attention = source.text.get("num_attention_heads") or source.text.get("n_head") or heads
@@ -62,6 +64,17 @@ def _configuration(made: Converted) -> dict[str, Any]:
         "model": {name: value for name, value in model.items() if value is not None},
         "search": {**chosen, "max_length": source.context, "past_present_share_buffer": False},
     }
+
+
+def known_ends(source: PackageSource) -> list[int]:
+    """Returns the tokens that end a text, without those beyond the vocabulary."""
+    return [each for each in source.ends if _known(source, each) is not None]
+
+
+def _known(source: PackageSource, token: Any) -> int | None:
+    """Returns a token of the vocabulary; None for another one, which onnxruntime-genai refuses."""
+    size = source.text.get("vocab_size")
+    return token if isinstance(token, int) and 0 <= token < (size or token + 1) else None
 
 
 KIND = Kind(

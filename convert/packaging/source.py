@@ -59,9 +59,9 @@ class PackageSource(NamedTuple):
 
     @property
     def text(self) -> Mapping[str, Any]:
-        """Returns the configuration of the part that reads text."""
-        nested = self.configuration.get("text_config")
-        return nested if isinstance(nested, dict) else self.configuration
+        """Returns the configuration of the part that writes text."""
+        nested = (self.configuration.get(name) for name in ("text_config", "decoder"))
+        return next((each for each in nested if isinstance(each, dict)), self.configuration)
 
     @property
     def image_token(self) -> int:
@@ -77,8 +77,8 @@ class PackageSource(NamedTuple):
 
     def setting(self, name: str) -> Any:
         """Returns a setting of generation, which may be in either configuration; None if it is in none."""
-        found = self.generation.get(name)
-        return self.text.get(name, self.configuration.get(name)) if found is None else found
+        found = (each.get(name) for each in (self.generation, self.text, self.configuration))
+        return next((each for each in found if each is not None), None)
 
     @property
     def ends(self) -> list[int]:

@@ -59,7 +59,7 @@ def check_package(kind: Kind, made: Converted) -> list[Check]:
 
 
 def answer_of(kind: Kind, made: Converted, question: Mapping[str, Any]) -> tuple[dict[str, Any] | str, str]:
-    """Asks the consumer, again with a type that it knows where it refuses that of the source.
+    """Runs the script of the consumer, again with a type that it knows where it refuses that of the source.
 
     Returns the answer, and a note where the type was changed. Raises VerificationError TM4008.
     """

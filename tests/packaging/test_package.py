@@ -19,6 +19,7 @@ from tmconvert.errors import LoadError, TmconvertError, UnsupportedError, UsageE
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.continuations import Continuation, difference
 from tmconvert.packaging.kind import Converted, ModelFile
+from tmconvert.packaging.onnxruntime_genai import known_ends
 from tmconvert.packaging.package import refuse_unknown_states
 from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.sentence_transformers import vectors_of
@@ -373,3 +374,10 @@ def test_code_of_the_folder_is_not_run(tmp_path: Path) -> None:
     assert caught.value.code == "TM1028"
     with pytest.raises(UsageError):
         api.package(tmp_path / "net", tmp_path / "out", kind="onnx")
+
+
+@pytest.mark.parametrize(("ends", "wanted"), [(7, [7]), ([7, 151329], [7]), (151329, []), (None, [])])
+def test_tokens_beyond_the_vocabulary_are_not_set(ends: Any, wanted: list[int], tmp_path: Path) -> None:
+    """Configurations have ends of another vocabulary where only its size was changed."""
+    source = PackageSource(tmp_path, {"vocab_size": 61, "eos_token_id": ends}, {})
+    assert known_ends(source) == wanted

@@ -55,7 +55,7 @@ def _is_name(value: object) -> bool:
 
 
 def _is_type(value: object) -> bool:
-    """Whether the value names a type; parts that are no models have an empty one."""
+    """Whether the value names a type of models, or is the empty name of a part such as attention."""
     return value == "" or _is_name(value)
 
 

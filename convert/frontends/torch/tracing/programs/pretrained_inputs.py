@@ -68,6 +68,7 @@ def encoder_example(model: Any, encoder: Any) -> Example:
     """Returns inputs of the encoder of an encoder-decoder, with sizes named for packages."""
     parameters = inspect.signature(encoder.forward).parameters
     made = {name: given for name, given in _inputs(model, model.config, parameters) if name in parameters}
+    made.pop("token_type_ids", None)  # which programs do not pass; all are 0 then
     sizes = {name: {0: "batch", **axes} for name, (_, axes) in made.items()}
     return Example({name: tensor for name, (tensor, _) in made.items()}, renamed_sizes(sizes))
 
@@ -119,7 +120,7 @@ def _text(
 
 
 def image(config: Any) -> torch.Tensor:
-    vision = getattr(config, "vision_config", None) or config
+    vision = getattr(config, "vision_config", None) or getattr(config, "encoder", config)
     size = getattr(vision, "image_size", None) or IMAGE_SIZE
     height, width = (size, size) if isinstance(size, int) else tuple(size)[-2:]
     return torch.randn(BATCH, getattr(vision, "num_channels", 3), height, width)
