@@ -20,7 +20,6 @@ from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.recording.arrays import ComparedData
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Scope, Tape, Value, results_of_constants
 from tmconvert.frontends.torch.tracing.sizes.code_constants import sizes_of_loops, telling_sizes
-from tmconvert.frontends.torch.tracing.sizes.large_results import results_fit
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
 from tmconvert.ir.tree import leaves, map_leaves
 
@@ -200,9 +199,13 @@ def _at_telling_sizes(
         sizes, largest = sizes_of_loops(
             sizes, largest, tape.reads, (symbol.number, calls), (other, second.calls)
         )
-    fit = results_fit(tape, symbol.number, second, other)
-    chosen = (size for size in sizes if size not in tried and size <= largest and fit(size))
-    return _at_other_sizes(symbol, tape, rerun, list(itertools.islice(chosen, count)), result)
+    chosen = [size for size in sizes if size not in tried and size <= largest]
+    if chosen:
+        from tmconvert.frontends.torch.tracing.sizes.large_results import results_fit
+
+        fit = results_fit(tape, symbol.number, second, other)
+        chosen = list(itertools.islice(filter(fit, chosen), count))
+    return _at_other_sizes(symbol, tape, rerun, chosen, result)
 
 
 def _at_other_sizes(
