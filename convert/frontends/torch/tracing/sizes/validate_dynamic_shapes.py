@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -196,20 +196,18 @@ def _at_telling_sizes(
     calls = max(tape.calls, sum(1 for _ in _steps(tape.top)), 1)
     count = max(TELLING, min(TELLING_STEPS // calls, MOST_TELLING))
     if tape.calls:
-        sizes, largest = sizes_of_loops(
-            sizes, largest, tape.reads, (symbol.number, calls), (other, second.calls)
-        )
-    chosen = [size for size in sizes if size not in tried and size <= largest]
+        runs = (symbol.number, calls), (other, second.calls)
+        sizes, largest = sizes_of_loops(sizes, largest, tape.reads, *runs)
+    chosen: Iterable[int] = [size for size in sizes if size not in tried and size <= largest]
     if chosen:
         from tmconvert.frontends.torch.tracing.sizes.large_results import results_fit
 
-        fit = results_fit(tape, symbol.number, second, other)
-        chosen = list(itertools.islice(filter(fit, chosen), count))
-    return _at_other_sizes(symbol, tape, rerun, chosen, result)
+        chosen = filter(results_fit(tape, symbol.number, second, other), chosen)
+    return _at_other_sizes(symbol, tape, rerun, itertools.islice(chosen, count), result)
 
 
 def _at_other_sizes(
-    symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], sizes: Sequence[int], result: Agreement
+    symbol: Symbol, tape: Tape, rerun: Callable[[Symbol, int], Tape], sizes: Iterable[int], result: Agreement
 ) -> str:
     """Runs the module at these sizes; returns what is different there, and no comparison explains."""
     for size in sizes:
