@@ -286,6 +286,16 @@ def test_attention_by_types_of_tokens_is_refused(tmp_path: Path) -> None:
     assert caught.value.code == "TM2032" and names_in(tmp_path) == ["net"]
 
 
+def test_a_prefix_in_layers_with_windows_is_refused(tmp_path: Path) -> None:
+    """The window is longer than the text whose logits are compared when the parts are made."""
+    source = folder_of_text_and_images(
+        tmp_path / "net", "PaliGemmaConfig", "SiglipVisionConfig", "Gemma2Config", projection_dim=32
+    )
+    with pytest.raises(UnsupportedError, match="both ways in a prefix, and to windows") as caught:
+        api.package(source, tmp_path / "out", kind="transformers.js")
+    assert caught.value.code == "TM2032" and names_in(tmp_path) == ["net"]
+
+
 @pytest.mark.slow
 def test_a_decoder_for_genai(decoder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("onnxruntime")

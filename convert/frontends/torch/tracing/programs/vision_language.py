@@ -157,7 +157,8 @@ def _decoder(
 ) -> EmbeddingsDecoder:
     """Returns the decoder whose attention is that of the model: causal, or both ways within a prefix.
 
-    Raises UnsupportedError TM2032 for one that needs more than embeddings, such as the types of tokens.
+    Raises UnsupportedError TM2032 for one that needs more than embeddings, such as the types of tokens, and
+    for a prefix in layers with windows, which are longer than the text that is compared here.
     """
     features = vision(**inputs)["image_features"]
     token = model.config.image_token_id
@@ -175,12 +176,22 @@ def _decoder(
         given = {name: types[None].long() for name in named}
         whole = model(input_ids=tokens[None], attention_mask=mask, **inputs, **given).logits
         decoder = EmbeddingsDecoder(model, has_prefix=has_prefix).eval()
-        split = decoder(embedded, mask)["logits"]
-        if (split - whole).abs().max() <= CLOSE * whole.abs().max():
-            return decoder
+        made = decoder(embedded, mask)
+        if (made["logits"] - whole).abs().max() > CLOSE * whole.abs().max():
+            continue
+        if has_prefix and has_windows(made["past_key_values"], model.config):
+            raise _unsupported(model, "its decoder attends both ways in a prefix, and to windows of positions")
+        return decoder
     raise _unsupported(
         model, "its decoder also takes the types of tokens, since attention within an image is not causal"
     )
+
+
+def has_windows(cache: Any, config: Any) -> bool:
+    """Whether layers attend to fewer positions than the model has."""
+    positions = getattr(config.get_text_config(), "max_position_embeddings", None)
+    windows = (getattr(each, "sliding_window", None) for each in getattr(cache, "layers", ()))
+    return any(each and (positions is None or each < positions) for each in windows)
 
 
 def _unsupported(model: VisionLanguageModel, reason: str) -> UnsupportedError:
