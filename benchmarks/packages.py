@@ -19,17 +19,26 @@ from typing import Any
 
 import torch
 import torchvision_ops
+from rows import table
 
 import tmconvert
 from tmconvert.errors import TmconvertError
 from tmconvert.packaging import generation
 
 torchvision_ops.declare = lambda: None  # these models need none of them
-from decoding_families import FAMILIES, VOCABULARY, drawn_anew  # noqa: E402
+from decoding_families import FAMILIES, HEADS, LATENT, OLDER, TINY, VOCABULARY, drawn_anew  # noqa: E402
 
+MAMBA = {"mamba_n_groups": 1, "mamba_d_state": 4, "mamba_chunk_size": 8, "mamba_expand": 2}
+USED_BY_THE_TABLE = (HEADS, LATENT, OLDER, MAMBA)
+# name -> (the class of its configuration, what differs from TINY)
+OTHERS: dict[str, tuple[str, dict[str, Any]]] = table(__file__, globals())
+HYBRIDS = ("lfm2", "falcon-h1", "granite-hybrid")  # whose layers have other states than keys and values
+UNEVEN = ("deepseek-v3", "minicpm3")  # whose keys and values have different sizes
 DECODERS = (
     *("llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3", "phi3", "gpt2", "smollm3", "olmo2", "helium"),
     *("falcon", "gpt-neox", "opt", "stablelm", "cohere2", "starcoder2", "granitemoe", "glm4", "ernie4-5"),
+    *("gptj", "gpt-neo", "gpt-oss", "bloom", "hunyuan", "nemotron", "exaone4"),
+    *(name for name in OTHERS if name not in (*HYBRIDS, *UNEVEN)),
 )
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 TEXT = {**SIZES, "vocab_size": 61, "max_position_embeddings": 64}
@@ -64,6 +73,10 @@ T5 = {"vocab_size": 61, "d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "
     "pad_token_id": 0,
 }
 SPEECH = {**WIDE, "num_mel_bins": 8, "max_source_positions": 20, "max_target_positions": 64}
+CONVOLVED = {**WIDE, "input_feat_per_channel": 8, "input_channels": 1, "conv_channels": 16} | {
+    "max_source_positions": 80,
+    "max_target_positions": 64,
+}
 MOONSHINE = {
     **{
         key: TEXT[key]
@@ -85,6 +98,11 @@ ENCODER_DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "m2m100": ("M2M100ForConditionalGeneration", "M2M100Config", WIDE),
     "pegasus": ("PegasusForConditionalGeneration", "PegasusConfig", WIDE),
     "marian": ("MarianMTModel", "MarianConfig", WIDE),
+    "blenderbot": ("BlenderbotForConditionalGeneration", "BlenderbotConfig", WIDE),
+    "blenderbot-small": ("BlenderbotSmallForConditionalGeneration", "BlenderbotSmallConfig", WIDE),
+    "mt5": ("MT5ForConditionalGeneration", "MT5Config", T5),
+    "t5-uneven": ("T5ForConditionalGeneration", "T5Config", {**T5, "d_kv": 6, "num_decoder_layers": 1}),
+    "speech-to-text": ("Speech2TextForConditionalGeneration", "Speech2TextConfig", CONVOLVED),
     "whisper": ("WhisperForConditionalGeneration", "WhisperConfig", SPEECH),
     "moonshine": ("MoonshineForConditionalGeneration", "MoonshineConfig", MOONSHINE),
 }
@@ -115,8 +133,11 @@ PIPELINES = ("stable-diffusion",)
 RANGES = ("m2m100",)  # whose positions are a table, which PyTorch enlarges
 KINDS = {
     "onnxruntime-genai": DECODERS,
-    "transformers.js": (*DECODERS, *ENCODERS, *ENCODER_DECODERS, *VISION_LANGUAGE),
-    "optimum": (*DECODERS, *ENCODERS, *ENCODER_DECODERS),
+    "transformers.js": (
+        *(*DECODERS, *HYBRIDS, *UNEVEN, *ENCODERS, *VISION_LANGUAGE),
+        *(name for name in ENCODER_DECODERS if name != "speech-to-text"),
+    ),
+    "optimum": (*DECODERS, *UNEVEN, *ENCODERS, *ENCODER_DECODERS),
     "sentence-transformers": SENTENCES,
     "ultralytics": tuple(DETECTORS),
     "diffusers": PIPELINES,
@@ -162,6 +183,11 @@ def saved(name: str, folder: Path) -> None:
         FAMILIES[name]().save_pretrained(folder)
         if name in TEXTS:
             _numbered_words().save_pretrained(folder)
+        return
+    if name in OTHERS:
+        kind, settings = OTHERS[name]
+        config = getattr(transformers, kind)(**{**TINY, **settings})
+        drawn_anew(transformers.AutoModelForCausalLM.from_config(config)).save_pretrained(folder)
         return
     if name in VISION_LANGUAGE:
         _with_images(*VISION_LANGUAGE[name]).save_pretrained(folder)

@@ -6,6 +6,7 @@ import json
 import re
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 
 from tests.packaging.test_package import folder_of, names_in
 from tmconvert import api
-from tmconvert.errors import TmconvertError, VerificationError
+from tmconvert.errors import TmconvertError, UnsupportedError, VerificationError
 from tmconvert.packaging import litert_lm
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.text_generation import tokens_of
@@ -148,6 +149,24 @@ def test_lengths_that_do_not_fit(
         api.package(
             source, tmp_path / "out", kind="litert-lm", cache_length=lengths[0], prefill_lengths=lengths[1]
         )
+
+
+@pytest.mark.parametrize(
+    ("names", "reason"),
+    [
+        (("conv_states",), "no caches of keys and values"),
+        (("keys", "values", "conv_states"), "other states, too: conv_states"),
+    ],
+)
+def test_other_states_are_refused(names: tuple[str, ...], reason: str) -> None:
+    torch = pytest.importorskip("torch")
+    from tmconvert.frontends.torch.tracing.programs.static_decoder import static_parts
+
+    layer = SimpleNamespace(**{name: torch.zeros(1, 2, 1, 8) for name in names})
+    cache = {"past_key_values": SimpleNamespace(layers=[layer])}
+    with pytest.raises(UnsupportedError, match=reason) as caught:
+        static_parts(lambda **_: cache, 8, [2])
+    assert caught.value.code == "TM2032"
 
 
 def test_the_builder_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

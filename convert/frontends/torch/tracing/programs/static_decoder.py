@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
     Part,
     cache_argument,
@@ -114,7 +115,8 @@ def _tensors(layers: Sequence[Any]) -> dict[str, torch.Tensor]:
 def static_parts(model: Any, length: int, prefills: Sequence[int]) -> Mapping[str, Part]:
     """Returns the signatures of a decoder by name: ``prefill_N`` for N new tokens, and ``decode`` for one.
 
-    ``length`` is that of the caches. Raises ValueError for a model whose cache is not one of keys and values.
+    ``length`` is that of the caches. Raises UnsupportedError TM2032 for caches that have not only keys and
+    values.
     """
     shapes = _shapes(model)
     counts = {f"{PREFILL}_{count}": count for count in prefills}
@@ -146,10 +148,32 @@ def _inputs(
 
 
 def _shapes(model: Any) -> dict[str, tuple[int, int]]:
-    """Returns the heads and sizes of caches by name."""
+    """Returns the heads and sizes of caches by name. Raises UnsupportedError TM2032 for other states."""
     with torch.no_grad():
         cache = cache_in(model(input_ids=torch.tensor([[0]]), use_cache=True))
     layers = getattr(cache, "layers", ())
     if not layers or any(getattr(each, "keys", None) is None or each.keys.dim() != 4 for each in layers):
-        raise ValueError("its layers have no caches of keys and values")
+        raise _unsupported(model, "its layers have no caches of keys and values")
+    others = dict.fromkeys(
+        name
+        for layer in layers
+        for name, each in vars(layer).items()
+        if name not in ("keys", "values") and not name.startswith("_") and _has_tensor(each)
+    )
+    if others:
+        raise _unsupported(model, f"its layers have other states, too: {', '.join(others)}")
     return {name: (each.shape[1], each.shape[3]) for name, each in _tensors(layers).items()}
+
+
+def _has_tensor(value: object) -> bool:
+    return any(
+        isinstance(each, torch.Tensor) for each in (value.values() if isinstance(value, dict) else [value])
+    )
+
+
+def _unsupported(model: Any, reason: str) -> UnsupportedError:
+    return UnsupportedError(
+        "TM2032",
+        f"{type(model).__name__} has no form with caches of a fixed length: {reason}",
+        notes=[("help", "choose another kind with --for; transformers.js runs states of convolutions")],
+    )

@@ -180,7 +180,9 @@ def _decoder(
         if (made["logits"] - whole).abs().max() > CLOSE * whole.abs().max():
             continue
         if has_prefix and has_windows(made["past_key_values"], model.config):
-            raise _unsupported(model, "its decoder attends both ways in a prefix, and to windows of positions")
+            raise _unsupported(
+                model, "its decoder attends both ways in a prefix, and to windows of positions"
+            )
         return decoder
     raise _unsupported(
         model, "its decoder also takes the types of tokens, since attention within an image is not causal"
