@@ -181,7 +181,7 @@ def _decoder(
             continue
         if has_prefix and has_windows(made["past_key_values"], model.config):
             raise _unsupported(
-                model, "its decoder attends both ways in a prefix, and to windows of positions"
+                model, "within a prefix its decoder attends both ways, and to windows"
             )
         return decoder
     raise _unsupported(
