@@ -180,9 +180,7 @@ def _decoder(
         if (made["logits"] - whole).abs().max() > CLOSE * whole.abs().max():
             continue
         if has_prefix and has_windows(made["past_key_values"], model.config):
-            raise _unsupported(
-                model, "within a prefix its decoder attends both ways, and to windows"
-            )
+            raise _unsupported(model, "within a prefix its decoder attends both ways, and to windows")
         return decoder
     raise _unsupported(
         model, "its decoder also takes the types of tokens, since attention within an image is not causal"
