@@ -55,7 +55,7 @@ class Decoder(torch.nn.Module):
         encoder_attention_mask: Tensor | None = None,
     ) -> dict[str, Any]:
         known, length = past_key_values[0][2].shape[2], encoder_hidden_states.shape[1]
-        unknown = torch.narrow(encoder_hidden_states, 1, known, length - known)
+        unknown = torch.narrow(encoder_hidden_states, 1, known, length - known).contiguous()
         made = self.model(
             encoder_outputs=self.encoded(last_hidden_state=unknown),
             attention_mask=encoder_attention_mask,
