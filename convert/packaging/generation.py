@@ -39,7 +39,9 @@ def trial(made: Converted) -> Trial:
         if wrong:
             name = "PyTorch" if reference is of_source else "ONNX Runtime"
             raise Wrong(f"it decodes other tokens than {name}: {wrong}")
-        return agreement(found, of_source) if of_source else "opened"
+        if of_source:
+            return agreement(found, of_source)
+        return f"not compared with PyTorch{', the tokens are those of ONNX Runtime' if reference else ''}"
 
     def judge(parts: Parts, answer: Mapping[str, Any]) -> str:
         reference = of_source if parts.is_exact else None
