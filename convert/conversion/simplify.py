@@ -31,7 +31,13 @@ from tmconvert.errors.environment import environment_error
 from tmconvert.errors.values import type_and_value
 from tmconvert.formats.onnx.element_types import ELEMENT_TYPES
 from tmconvert.formats.onnx.external_data import is_inside, location_of, tensors_of
-from tmconvert.formats.onnx.model import read_model, read_whole_model, set_input_shapes, without_functions
+from tmconvert.formats.onnx.model import (
+    parsed_once,
+    read_model,
+    read_whole_model,
+    set_input_shapes,
+    without_functions,
+)
 from tmconvert.formats.onnx.recognize import is_onnx
 from tmconvert.formats.onnx.split import STANDARD, CannotStay, SplitModel, size_of
 from tmconvert.ir.types import TensorType
@@ -71,6 +77,7 @@ class Unchanged(Exception):
     """A file cannot be simplified, for the reason that is the text."""
 
 
+@parsed_once()
 def convert_with_kept_nodes(
     request: ConversionRequest, arguments: Mapping[str, Any], catalogue: Ops, error: TmconvertError
 ) -> Report | None:
@@ -112,6 +119,7 @@ def _is_onnx(path: Path) -> bool:
         return False
 
 
+@parsed_once()
 def simplify_model(model: object, path: Any, arguments: Mapping[str, Any], catalogue: Ops) -> Report:
     """Writes an ONNX file of an ONNX model, in which the nodes that cannot be converted stay.
 
@@ -344,7 +352,7 @@ class _Simplification:
             for output in outputs:
                 output.finish()
             commit_together(outputs)
-        _describe(report, shown)
+        _describe(report, shown, self.written if made is None else self.out)
         return report
 
 
@@ -477,7 +485,7 @@ def _unchanged(
         commit_together(outputs)
     notes = [f"not verified: the file is unchanged, since the model cannot be simplified ({why})", *defects]
     report = Report("onnx", version, tuple(paths), notes=notes)
-    _describe(report, model)
+    _describe(report, model, out)
     return report
 
 
@@ -485,9 +493,9 @@ def _is_same(source: Path, target: Path) -> bool:
     return target.exists() and target.samefile(source)
 
 
-def _describe(report: Report, model: Any) -> None:
-    """Sets the fields of a report that describe its file."""
-    written = target_named("onnx").written_model(report.paths[0])
+def _describe(report: Report, model: Any, path: Path) -> None:
+    """Sets the fields of a report that describe its file, whose inputs and outputs are those of ``path``."""
+    written = target_named("onnx").written_model(path)
     report.fed_inputs = [FedTensor(each) for each in written.input_tensors]
     report.fed_outputs = [FedTensor(each) for each in written.output_tensors]
     report.inputs, report.outputs = (

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +23,22 @@ from tmconvert.formats.onnx.tensors import TensorReader
 
 LARGEST = 2**31 - 1  # bytes of a protobuf message
 _GRAPHS = (5, 10)  # AttributeProto.AttributeType
+_parsed: ContextVar[dict[tuple[int, ...], Any] | None] = ContextVar("parsed", default=None)
+
+
+@contextmanager
+def parsed_once() -> Iterator[None]:
+    """Parses each file once within the block, whose messages are shared: nobody there may change them.
+
+    >>> with parsed_once():  # doctest: +SKIP
+    ...     read_model("net.onnx") is read_model("net.onnx")
+    True
+    """
+    token = _parsed.set({})
+    try:
+        yield
+    finally:
+        _parsed.reset(token)
 
 
 def metadata_of(model: Any) -> dict[str, str]:
@@ -35,6 +54,20 @@ def read_model(path: str) -> Any:
     >>> read_model("net.onnx").graph.node[0].op_type  # doctest: +SKIP
     'Conv'
     """
+    known = _parsed.get()
+    if known is None:
+        return _parse(path)
+    try:
+        state = os.stat(path)  # noqa: PTH116  (Path is slower)
+    except OSError:
+        return _parse(path)
+    key = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
+    if key not in known:
+        known[key] = _parse(path)
+    return known[key]
+
+
+def _parse(path: str) -> Any:
     from google.protobuf.message import DecodeError
 
     data = map_file(path)
@@ -95,7 +128,7 @@ def read_whole_model(path: str, *, keeps_links: bool = False) -> Any:
 
     With ``keeps_links``, data of other files stay there. Raises LoadError TM1001, TM1031 to TM1033.
     """
-    model, reader, left = read_model(path), TensorReader(path), Path(path).stat().st_size
+    model, reader, left = _parse(path), TensorReader(path), Path(path).stat().st_size
     for tensor in tensors_of(model.graph):
         location = location_of(tensor)
         if location == OWN_FILE or (location is not None and not keeps_links):
