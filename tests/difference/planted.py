@@ -98,7 +98,7 @@ def insert_node(model: onnx.ModelProto, random: np.random.Generator) -> Expected
 
 def remove_node(model: onnx.ModelProto, random: np.random.Generator) -> Expected:
     outputs = {each.name for each in model.graph.output}
-    gone = _any(random, [each for each in _nodes(model, *UNARY) if each.output[0] not in outputs])
+    gone = _any(random, [each for each in _nodes(model, "Clip", *UNARY) if each.output[0] not in outputs])
     name = gone.output[0]
     for each in model.graph.node:
         each.input[:] = [gone.input[0] if name == old else old for old in each.input]
