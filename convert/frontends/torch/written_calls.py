@@ -102,7 +102,8 @@ class Program:
                     names[number] = free[number] = f"{kind}{sum(kind in each for each in free.values())}"
             text = call_text(call, names, edits)
             for number, *_ in values_in(call.results):
-                names.setdefault(number, f"t{len(made)}")
+                if names.get(number, "w")[0] == "w":  # a global that is assigned would be local
+                    names[number] = f"t{len(made)}"
                 made.setdefault(number, names[number])
             target = _target(call.results, names)
             at[len(lines)] = index
