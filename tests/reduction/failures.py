@@ -45,7 +45,7 @@ ROWS: list[tuple[str, str, str]] = [
     ("LlamaModel", "trace", "list"),
     ("GPTNeoXModel", "crash", "aten::linear"),
     ("RobertaModel", "refuse", "aten::embedding"),
-    ("GPT2Model", "crash", "aten::sigmoid"),
+    ("GPT2Model", "crash", "aten::embedding"),
     ("GPT2Model", "abort", "aten::layer_norm"),
     ("ViTModel", "wrong", "aten::conv2d"),
 ]
