@@ -145,7 +145,7 @@ def trace(function: Callable[..., Any], inputs: Inputs, how: Mapping[str, Any]) 
     """Returns a function that returns the traced program, or raises why it cannot be traced, each time."""
     try:
         made = tmconvert.trace(function, *inputs, **how)
-    except Exception as error:
+    except (Exception, Slow) as error:
         refusal = error
 
         def refused() -> Any:
@@ -205,7 +205,7 @@ def main() -> None:
             if given.name not in each[0]:
                 continue
             start = time.process_time()
-            signal.setitimer(signal.ITIMER_PROF, LIMIT)
+            signal.setitimer(signal.ITIMER_PROF, LIMIT, LIMIT)  # for each of the targets
             for target, word, detail in outcomes(each, Path(folder), names):
                 counts[target, word] += 1
                 print(f"{each[0]} {target}: {word}: {detail.replace(folder, '')}", flush=True)

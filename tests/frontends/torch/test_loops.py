@@ -227,6 +227,18 @@ def test_loops_in_tflite(tmp_path: Path) -> None:
     assert tmconvert.to_tflite(traced, tmp_path / "model.tflite").verified
 
 
+def counting(x: torch.Tensor) -> torch.Tensor:
+    rounds = t = 0
+    while t < len(x) // 2:
+        t, rounds = t + 1, rounds + 2
+    return x * rounds
+
+
+def test_a_loop_may_only_count(tmp_path: Path) -> None:
+    assert "Loop" not in _converted(counting, 6, tmp_path / "model.onnx")
+    _agrees(counting, tmp_path / "model.onnx", (3, 9, 40))
+
+
 def widening(x: torch.Tensor) -> torch.Tensor:
     out = x[0]
     for t in range(1, x.shape[0]):

@@ -122,6 +122,37 @@ def test_a_size_of_the_data_is_computed_in_the_file(function: Callable[..., Any]
     check(function, *inputs, second=second, tflite=True)
 
 
+def decided(x: torch.Tensor, n: torch.Tensor) -> torch.Tensor:
+    if n.item() == 3:
+        return x.sin()
+    return x * 2 if int(n) > 4 else x.cos()
+
+
+def until_the_end_token(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+    tokens = []
+    for _ in range(6):
+        x = torch.tanh(x @ w)
+        tokens.append(x.argmax())
+        if tokens[-1].item() == 2:
+            break
+    return torch.stack(tokens)
+
+
+@pytest.mark.parametrize("number", (3, 4, 9))
+def test_comparisons_of_integers_are_decisions(number: int) -> None:
+    check(decided, ROWS, torch.tensor(4), second=(ROWS, torch.tensor(number)), tflite=True)
+
+
+@pytest.mark.slow
+def test_an_end_token_ends_the_loop() -> None:
+    torch.manual_seed(0)
+    w, starts = torch.randn(5, 5), torch.randn(8, 5)
+    lengths = {len(until_the_end_token(x, w)): x for x in starts}
+    assert lengths.keys() >= {2, 6}
+    for x in lengths[2], lengths[6]:
+        check(until_the_end_token, lengths[4], w, second=(x, w), opsets=(17,))
+
+
 def test_the_file_is_verified_at_the_example(tmp_path: Path) -> None:
     report = tmconvert.to_onnx(pooled, tmp_path / "m.onnx", example_inputs=(ROWS, GROUPS))
     assert report.verified

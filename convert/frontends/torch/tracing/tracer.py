@@ -102,7 +102,7 @@ def trace_module(
     checks = _size_checks(runs, symbols)
     again = functools.partial(again, int_files=int_files)
     found = _with_loops(again, runs, checks)
-    if found := found or _with_both_sides(functools.partial(again, loops=loops), runs, checks):
+    if found := found or _with_decisions(functools.partial(again, loops=loops), runs, checks):
         return found
     _note_checks(first, symbols, checks)
     reasons = {name: check.reason for name, check in checks.items() if check.reason}
@@ -260,8 +260,11 @@ def _size_checks(
 
 
 def _is_pinned(check: validate_dynamic_shapes.Agreement) -> bool:
-    """Whether the calls depend on one value of a size, as those of a loop of ``n // 2`` rounds."""
-    return any(each.args[0] == "eq" and each.args[-1] for each in check.needed)
+    """Whether the calls depend on one value of a size, as those of a loop of ``n // 2`` rounds, or on several
+    comparisons in a line, as those of ``while t < n // 2``.
+    """
+    lines = [str(each.source) for each in check.needed]
+    return len({*lines}) < len(lines) or any(each.args[0] == "eq" and each.args[-1] for each in check.needed)
 
 
 def _note_checks(
@@ -284,16 +287,18 @@ def _note_checks(
             validate_dynamic_shapes.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
 
 
-def _with_both_sides(
+def _with_decisions(
     again: Callable[..., TracedModule],
     runs: Runs,
     checks: Mapping[str, validate_dynamic_shapes.Agreement],
 ) -> TracedModule | None:
-    if runs.first.recorder.freeze_control_flow or not any(check.needed for check in checks.values()):
+    is_decided = any(check.needed for check in checks.values()) or runs.first.tape.data_numbers
+    if runs.first.recorder.freeze_control_flow or not is_decided:
         return None
-    from tmconvert.frontends.torch.tracing.control_flow.size_ways import with_both_sides
+    from tmconvert.frontends.torch.tracing.control_flow.size_ways import with_both_sides, with_decided_numbers
 
-    return with_both_sides(again, runs.deciding, checks)
+    found = with_both_sides(again, runs.deciding, checks)
+    return found or with_decided_numbers(again, runs.deciding, runs.first.tape)
 
 
 def _check_empty_axes(runs: Runs) -> None:
@@ -430,7 +435,8 @@ def _with_loops(
     short = {each.name: max(found.sizes[each.name], each.number) for each in runs.symbols}
     longer = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, short)
     arguments = runs.clone({id(runs.inputs[name]): each for name, each in longer.items()})
-    with nullcontext() if is_refused else suppress(TmconvertError):  # then its sizes have a range
+    is_needed = is_refused and (found.signatures is None or found.signatures or found.reasons)
+    with nullcontext() if is_needed else suppress(TmconvertError):  # then its sizes have a range
         try:
             traced = again(arguments=arguments, loops=found, deciding=runs.deciding)
         except UnsupportedError as refused:

@@ -35,6 +35,7 @@ from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import diff
 MOST_RUNS = 16
 MOST_DECISIONS = 8  # one after the other
 MOST_ONE_BY_ONE = 160  # runs where the decisions are joined one by one
+MOST_TRIED = 320  # runs in all, with those at sizes that lead elsewhere
 FEW = 3  # decisions whose sides are all combined
 MOST_DECIDED, MOST_FREELY = 1100, 200  # in one run, with given answers and on other data
 Inputs = Mapping[str, torch.Tensor]
@@ -62,7 +63,7 @@ class BothSides:
         self._run_with, self._is_example, self._endless = run, is_example, endless
         self._resized, self._inputs = resized, inputs
         self._found: list[ModuleRun] = []  # runs on other data
-        self._untried = _variations(inputs)
+        self._untried, self._tried = _variations(inputs), 0
         self._start({}, one_by_one=False)
 
     def _start(self, others: Mapping[str, bool], *, one_by_one: bool) -> None:
@@ -128,6 +129,7 @@ class BothSides:
                 check(run.tape.top, found.tape)
 
     def _run(self, inputs: Inputs, forced: Forced) -> ModuleRun:
+        self._tried += 1
         found = self._run_with(inputs, forced)
         found.changed = inputs
         return found
@@ -150,7 +152,7 @@ class BothSides:
         self._met[str(decision.source)] += 1
         is_deep = not self._one_by_one and not self._loops and index >= MOST_DECISIONS
         most = MOST_RUNS * 8 if self._loops else MOST_ONE_BY_ONE if self._one_by_one else MOST_RUNS
-        if is_deep or self._runs >= most:
+        if is_deep or self._runs >= most or self._tried >= MOST_TRIED:
             raise _refused(decision, self._too_many())
         other = other or self._side(run, index)
         if _count(other, index, decision) > 1 and self._rolled(run, index, not decision.args[1]):

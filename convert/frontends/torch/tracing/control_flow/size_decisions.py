@@ -11,6 +11,7 @@ import torch
 
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.control_flow.decisions import answer
+from tmconvert.frontends.torch.tracing.data.integers import read_tensor
 from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt
 from tmconvert.frontends.torch.tracing.sizes.replaced_functions import REPLACED
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_DENOMINATOR = 4096
 _SMALLEST, _LARGEST = REPLACED["min"], REPLACED["max"]
+_SWAPPED = {"lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 _CHOICES: dict[str, Callable[[Any, Any], Any]] = {
     "gt": lambda a, b: _SMALLEST(_LARGEST(a - b, 0), 1),
     "ge": lambda a, b: _SMALLEST(_LARGEST(a - b + 1, 0), 1),
@@ -32,7 +34,19 @@ _CHOICES: dict[str, Callable[[Any, Any], Any]] = {
 def answer_sizes(
     recorder: Recorder, name: str, operands: tuple[Any, Any], outcome: bool, place: Source
 ) -> bool | None:
-    """Returns the answer of a comparison of sizes that is a decision; None where it cannot be one."""
+    """Returns the answer of a comparison of sizes that is a decision; None where it cannot be one.
+
+    One of a number that Python read of a tensor is a decision on data.
+    """
+    tensors = [read_tensor(recorder, each) for each in operands]
+    if any(each is not None for each in tensors):
+        given = [two if one is None else one for one, two in zip(tensors, operands, strict=True)]
+        function = getattr(torch, name)
+        if not isinstance(given[0], torch.Tensor):
+            given, function = given[::-1], getattr(torch, _SWAPPED.get(name, name))
+        with torch._C.DisableTorchFunction():
+            condition = recorder.called(function, tuple(given), {})
+            return answer(recorder, "__bool__", ((condition,), {}), outcome, place)
     choice = _choice(name, *operands)
     if not isinstance(choice, TracedInt):
         return None

@@ -8,11 +8,13 @@ with the condition as the keyword ``choice``: what the sides return may differ i
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import torch
 
 from tmconvert.errors import TmconvertError
+from tmconvert.frontends.torch.tracing.data.integers import comparisons_of_data
 from tmconvert.frontends.torch.tracing.recording.tape import Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.ir.tree import leaves
@@ -46,11 +48,27 @@ def with_both_sides(
 
     The guards that then remain have the reason. The comparisons ``given`` are decisions already.
     """
+    if not any(check.needed for check in checks.values()):
+        return None
     try:
         return trace_deciding(again, given, deciding(checks))
     except Exception as error:  # the file is that of one side, for a range of sizes
         for guard in {guard for check in checks.values() for guard in check.needed}:
             guard.kwargs = {"why": reason_of(error)}
+    return None
+
+
+def with_decided_numbers(again: Callable[..., T], given: Collection[Place], tape: Tape) -> T | None:
+    """Traces ``again`` with comparisons of numbers that Python read of tensors as decisions.
+
+    Returns None where there are no further ones, or both sides cannot be in one file, which then has guards
+    on the data.
+    """
+    places = comparisons_of_data(tape)
+    if not places - {*given}:
+        return None
+    with suppress(Exception):
+        return trace_deciding(again, given, places)
     return None
 
 

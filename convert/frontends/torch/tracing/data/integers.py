@@ -20,6 +20,7 @@ import torch
 from tmconvert.errors import UnsupportedError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.names import Name
+from tmconvert.frontends.torch.tracing.recording.tape import Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.integers import TracedFloat, TracedInt, truncated
 
 if TYPE_CHECKING:
@@ -103,12 +104,40 @@ def _number(recorder: Recorder, tensor: torch.Tensor) -> TracedInt:
     if tensor.dim():
         tensor = recorder.record(_RESHAPE, torch.Tensor.reshape, (tensor, ()), {})
     counted = recorder.record(_ARANGE, torch.arange, (tensor,), {})
+    recorder.tape.data_numbers[recorder.value_of(counted)] = recorder.value_of(tensor), tensor
     number = recorder.shape_of(counted)[0]
     assert isinstance(number, TracedInt)
     return number
 
 
 _SELECT, _RESHAPE, _ARANGE = Name("select", True), Name("reshape", True), Name("torch.arange", False)
+
+
+def read_tensor(recorder: Recorder, number: object) -> torch.Tensor | None:
+    """Returns the tensor that a number was read of; None where it was written to since, and for others."""
+    origin = number.origin if isinstance(number, TracedInt) else ()
+    value, tensor = recorder.tape.data_numbers.get(origin[1] if origin else None, (None, None))  # type: ignore[arg-type]
+    if value is None or recorder.value_of(tensor) is not value:
+        return None
+    recorder.used_numbers.add(id(origin[1]))
+    return tensor
+
+
+def comparisons_of_data(tape: Tape) -> set[tuple[str, str]]:
+    """Returns the lines and operators of the comparisons of numbers that Python read of tensors."""
+    numbers = {
+        record.result: record.args[0]
+        for record in (tape.top.records() if tape.data_numbers else ())
+        if record.name == "size" and isinstance(record.result, Value)
+    }
+    return {
+        (str(record.source), record.args[0])
+        for record in (tape.top.records() if numbers else ())
+        if record.name == "tm.assume"
+        and any(
+            numbers.get(each) in tape.data_numbers for each in record.args[1:3] if isinstance(each, Value)
+        )
+    }
 
 
 # ---- int

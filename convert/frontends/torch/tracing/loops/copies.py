@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,11 +49,16 @@ class Same(NamedTuple):
 
 
 class Differs(Exception):
-    """Why copies are not those of a loop."""
+    """Why copies are not those of a loop.
+
+    ``place`` is the position of the item, in a copy, whose numbers follow no rule. The copies that start
+    later, but not after that item, have the same numbers.
+    """
 
     def __init__(self, reason: str, source: Source | None) -> None:
         super().__init__(reason)
         self.source = source
+        self.place = -1
 
 
 @dataclass
@@ -145,13 +151,15 @@ def copies_in(
     rest = (end - start) % period
     for peeled in range(2 * PEELED + 1):
         for front in range(max(peeled - PEELED, 0), min(peeled, PEELED) + 1):
-            for shift in range(rest + 1 if most - peeled >= LEAST else 0):
+            shift = 0
+            while shift <= rest and most - peeled >= LEAST:
                 at = start + shift + front * period
                 try:
                     matched(steps, at, period, min(most - peeled, FIRST), sizes)
                     return matched(steps, at, period, most - peeled, sizes)
                 except Differs as differs:
                     first = first or differs
+                    shift += max(differs.place, 0) + 1
     raise first or Differs("it has too few rounds", None)
 
 
@@ -171,9 +179,15 @@ def matched(
     if any([step.key for step in copy] != [step.key for step in copies[0]] for copy in copies):
         raise Differs("its rounds differ", copies[0][0].source if copies[0] else None)
     found = Copies(start, period, count, open=_open_results(copies))
-    for column in zip(*copies, strict=True):
+    for index, column in enumerate(zip(*copies, strict=True)):
         for used in zip(*(step.uses for step in column), strict=True):
-            found.uses.append(_use(used, places, sizes, column[0].source))
+            try:
+                found.uses.append(_use(used, places, sizes, column[0].source))
+            except Differs as differs:
+                if not any(isinstance(leaf, Value) for leaf in used):
+                    items = (n for n, item in enumerate(steps[start : start + period]) for _ in item)
+                    differs.place = next(islice(items, index, None))
+                raise
     return found
 
 

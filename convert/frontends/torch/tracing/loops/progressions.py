@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 NUMBERS = (int, float)
@@ -136,6 +137,8 @@ def _sine(points: Points) -> Progression | None:
 def _quotient(points: Points) -> Progression | None:
     """Returns a counter that is divided and rounded down."""
     if len(points) < 4 or not _is_consecutive(points):
+        return None
+    if any(after - before not in (0, 1) for (_, before), (_, after) in pairwise(points)):
         return None
     start = points[0][1]
     for divisor in range(2, LARGEST_PERIOD + 1):

@@ -153,7 +153,8 @@ def open_loops(run: Callable[[Mapping[str, int]], Tape], symbols: Sequence[Symbo
     signatures = _differing(found)
     complete = [sizes for (sizes, _), counts in zip(runs, found, strict=True) if signatures <= counts.keys()]
     sizes = complete[0] if complete else least
-    return Loops(signatures, parts, lines, sizes, reasons=reasons) if signatures else None
+    # a loop that only counts has comparisons, but no calls
+    return Loops(signatures, parts, lines, sizes, reasons=reasons) if signatures or lines else None
 
 
 def _differing(counts: Sequence[Mapping[Any, list[int]]]) -> set[Any]:
@@ -169,10 +170,11 @@ def levels_note(run: Callable[[Mapping[str, int]], Tape], symbols: Sequence[Symb
     for symbol in symbols:
         first = max(symbol.number, FEW_ROUNDS)
         with suppress(Exception, SystemExit):  # the module's own, at a size that it does not take
-            sizes = [first << doublings for doublings in range(4)]
-            tapes = [run({symbol.name: size}) for size in sizes]
-            counts = [tape.calls or sum(1 for _ in tape.top.records()) for tape in tapes]
-            steps = {after - before for before, after in pairwise(counts)}
+            counts, steps = list[int](), set[int]()
+            while len(counts) < 4 and len(steps) < 2:
+                tape = run({symbol.name: first << len(counts)})
+                counts.append(tape.calls or sum(1 for _ in tape.top.records()))
+                steps = {after - before for before, after in pairwise(counts)}
             if len(steps) == 1 and min(steps) > 0:
                 return (
                     f"the number of calls grows with the logarithm of {symbol.name}, as in an associative "
@@ -194,6 +196,8 @@ def lost_sizes(
     tape of a run at other sizes.
     """
     numbers = {symbol.name: symbol.number for symbol in symbols}
+    if loops is not None:
+        loops.signatures = ()  # further runs are only counted
     note = levels_note(run, symbols)
     levels = [("note", note)] if note else []
     if loops is None:

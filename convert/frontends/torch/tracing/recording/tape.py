@@ -204,6 +204,8 @@ class Tape:
     has_data_loops: bool = False
     has_ranges: bool = False  # it has loops over the numbers of a size
     calls: int = 0  # before its loops were rolled
+    data_numbers: dict[Value, Any] = field(default_factory=dict)  # Values and tensors that Python read, by
+    # the result of ``torch.arange`` whose size is the number
     rejoins: bool = False  # it has calls for joins of parts, which may be unused now
 
     @property

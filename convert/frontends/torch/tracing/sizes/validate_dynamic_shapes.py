@@ -418,19 +418,19 @@ def _values(tree: object) -> set[Value]:
 
 def unmatched_guards(first: Tape, second: Tape, end: Record | Scope | None = None) -> set[Record]:
     """Returns the guards of ``first``, up to step ``end``, that ``second`` lacks or decides otherwise."""
-    shown: list[dict[Any, Record]] = []
+    shown: list[dict[Record, str]] = []
     for tape in (first, second):
         numbers = _Numbering()
         for step in numbers.without_layouts(_with_effect(tape)):
             _key(step, numbers)
-        shown.append(
-            {repr(_calculated(step, numbers, calculations)): step for step, calculations in _guards(tape)}
-        )
+        guards = _guards(tape)  # both sides of a branch may have the same one
+        shown.append({step: repr(_calculated(step, numbers, known)) for step, known in guards})
     steps = list(_steps(first.top))
     if end in steps:  # a size that is read early may be used late
         end = next((step for step in steps[steps.index(end) :] if not _is_of_sizes(step)), None)
     before = set(itertools.takewhile(lambda step: step is not end, steps))  # all for results
-    found = {record for key, record in shown[0].items() if key not in shown[1]}
+    keys = {*shown[1].values()}
+    found = {record for record, key in shown[0].items() if key not in keys}
     has_branches = any(isinstance(each, Record) and each.name in _BRANCHES for each in steps)
     return (found & before) or (found if has_branches else set())
 
