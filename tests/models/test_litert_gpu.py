@@ -78,6 +78,9 @@ FORMS: dict[str, tuple[Callable[[Any], Any], tuple[int, ...]]] = {
     "padded rows": (lambda x: _functions().pad(x, (1, 2)) * 2, (3, 4, 5)),
     "reflected rows": (lambda x: _functions().pad(x, (1, 2), "reflect"), (3, 4, 5)),
     "powers of two": (lambda x: 2.0**x, (2, 5, 7)),
+    "windows of batches": (lambda x: _windows(x * 2).reshape(24, 4, 5), (2, 8, 6, 5)),
+    "product after a constant": (lambda x: _numbers(5, 6) @ x, (3, 6, 7)),
+    "numbers of positions": (lambda x: (x.clamp(0, 9).long() + _numbers(4, 5).long()) * 0.5, (4, 5)),
     "scaled output": (lambda x: _with_double(_functions().linear(x, _numbers(4, 6))), (1, 6)),
     "shifted output": (lambda x: _with_sum(_functions().conv2d(x, _numbers(4, 3, 1, 1))), (1, 3, 8, 8)),
 }
@@ -93,6 +96,10 @@ def _numbers(*shape: int) -> Any:
     import torch
 
     return torch.arange(float(np.prod(shape))).reshape(shape) / 16
+
+
+def _windows(x: Any) -> Any:
+    return x.view(2, 4, 2, 3, 2, 5).permute(0, 1, 3, 2, 4, 5)
 
 
 def _with_double(x: Any) -> Any:
@@ -116,6 +123,19 @@ def test_forms_of_operators_are_whole_and_right(form: str, tmp_path: Path) -> No
         Model(), tmp_path / "net.tflite", example_inputs=[torch.randn(shape)], verify_on=[GPU]
     )
     assert f"{GPU} runs the whole file, and agrees with the processor" in report.notes
+
+
+def test_operators_that_only_a_library_of_the_processor_takes_are_named(tmp_path: Path) -> None:
+    x, c, y = (Value(name, np.dtype("float32"), (4, 8)) for name in "xcy")
+    rows, sizes = np.ones((1, 4, 8), np.float32), np.array([4, 8], np.int32)
+    whole = [Value("rows", rows.dtype, rows.shape, rows), Value("sizes", sizes.dtype, (2,), sizes)]
+    reshape = Operator("RESHAPE", whole, [c], {"new_shape": [4, 8]}, "reshape")
+    graph = TargetGraph("tflite", 23, "two", [x], [y], [reshape, Operator("ADD", [x, c], [y], {}, "add")])
+    graph.input_names, graph.output_names = ["x"], ["y"]
+    with (tmp_path / "two.tflite").open("wb") as file:
+        write_tflite(graph, file)
+    (said,) = tmconvert.verify(tmp_path / "two.tflite", on=[GPU]).accelerators
+    assert "agrees with the processor; on the processor ran: RESHAPE" in said
 
 
 @pytest.mark.parametrize("shape", [(4, 8), (1, 4, 8)])

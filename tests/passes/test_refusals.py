@@ -95,6 +95,20 @@ def test_inputs_that_are_returned_stay_int64() -> None:
     assert str(event) == "`x` stays: it is an output, too"
 
 
+@pytest.mark.parametrize(
+    ("limits", "dtype"), [({"MAXIMUM": 0, "MINIMUM": 7}, "int32"), ({"MAXIMUM": 0}, "int64")]
+)
+def test_integers_of_floats_between_constants_are_narrow(limits: dict[str, float], dtype: str) -> None:
+    x, made = value("x"), value("made", "int64")
+    operators, last = list[Operator](), x
+    for type, limit in limits.items():
+        bound = Value(f"{type}_bound", np.dtype("float32"), (), np.array(limit, np.float32))
+        operators.append(Operator(type, [bound, last], [last := value(type)], {}, type))
+    operators.append(Operator("CAST", [last], [made], {}, "cast"))
+    narrow_integers(graph_of([x], [made], *operators))
+    assert operators[-1].outputs[0].dtype == dtype
+
+
 def test_a_node_that_another_rule_changes_is_not_refused() -> None:
     net = Net()
     call = net("aten::relu", net.input(2, 3)).expr

@@ -51,3 +51,16 @@ def test_a_form_for_an_npu_computes_the_same(name: str, tmp_path: Path) -> None:
         step = np.diff(np.unique(one)).min(initial=np.inf)
         assert np.mean(np.abs(one - other) > 1.01 * step) <= 1e-3
         assert np.abs(other - expected).max() <= 0.03 * max(np.abs(expected).max(), 1e-6)
+
+
+@pytest.mark.parametrize("order", [(0, 3, 1, 4, 2, 5), (4, 1, 5, 0, 3, 2)])
+def test_transposes_of_six_axes_are_several_of_four(order: tuple[int, ...], tmp_path: Path) -> None:
+    extents = (2, 3, 4, 3, 2, 5)
+
+    def swap(x: torch.Tensor) -> torch.Tensor:
+        return x.view(extents).permute(order).reshape(6, -1)
+
+    x, path = torch.randn(8, 90), tmp_path / "net.tflite"
+    assert tmconvert.to_tflite(swap, path, example_inputs=[x], profile="litert-gpu").verified
+    assert tmconvert.lint(path, profile="litert-gpu") == []
+    np.testing.assert_array_equal(next(iter(tmconvert.run(path, x.numpy()).values())), swap(x))

@@ -152,15 +152,21 @@ class TfliteTarget(Target):
             partial(fuse_activations, keeps_qparams=options.keeps_qparams),
             *([] if options.keeps_qparams else [fuse_scales]),  # a requantize between the two would be lost
             *(drop_reshapes, split_slices, merge_slices),
-            *([choose_forms_for_gpus] if options.integers is None else []),
-            own_biases,
         ]
+        choose_forms = partial(choose_forms_for_gpus, splits_matrices=options.weights is None)
+        last = [*([choose_forms] if options.integers is None else []), own_biases]
         records: dict[str, PassRecord] = {}
-        for each in graph.nested():
-            for step in steps:
-                made = step(each)
+
+        def take(each: Callable[[TargetGraph], PassRecord]) -> None:
+            for inner in graph.nested():
+                made = each(inner)
                 records.setdefault(made.name, PassRecord(made.name)).add(made)
+
+        for step in steps:
+            take(step)
         narrowed = [] if options.keep_int64 else [narrow_integers(graph)]
+        for step in last:
+            take(step)
         if options.profile and options.integers is None:
             from tmconvert.targets.tflite.alternatives.rewrite import take_alternatives
 

@@ -29,10 +29,11 @@ def litert_gpu(path: str, inputs: Arrays, outputs: list[str]) -> tuple[list[np.n
     from ai_edge_litert.hardware_accelerator import HardwareAccelerator
 
     gpu, cpu = HardwareAccelerator.GPU, HardwareAccelerator.CPU
+    is_alone = True
     try:
         model = CompiledModel.from_file(path, hardware_accel=gpu)
-    except RuntimeError:  # it has operators that the GPU refuses
-        model = CompiledModel.from_file(path, hardware_accel=gpu | cpu)
+    except RuntimeError:  # it has operators that the GPU refuses; XNNPACK counts as an accelerator then, too
+        model, is_alone = CompiledModel.from_file(path, hardware_accel=gpu | cpu), False
     known = [model.get_signature_by_index(each) for each in range(model.get_num_signatures())]
     fitting = [each for each, own in enumerate(known) if {*own["inputs"]} == {*inputs}]
     at = fitting[0] if fitting else 0
@@ -46,7 +47,7 @@ def litert_gpu(path: str, inputs: Arrays, outputs: list[str]) -> tuple[list[np.n
         described = details[known[at]["outputs"][position]]
         shape, dtype = described["shape"], np.dtype(described["dtype"])
         found.append(made[position].read(int(np.prod(shape)), dtype.type).reshape(shape))
-    return found, {"is_whole": bool(model.is_fully_accelerated())}
+    return found, {"is_whole": is_alone and bool(model.is_fully_accelerated())}
 
 
 def openvino(path: str, inputs: Arrays, outputs: list[str]) -> tuple[list[np.ndarray], dict[str, Any]]:

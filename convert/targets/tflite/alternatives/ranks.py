@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
+from itertools import combinations, pairwise, permutations
 
 from tmconvert.lowering.target_graph import Operator
 from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
@@ -17,6 +19,8 @@ ADD DIV EQUAL FLOOR_DIV FLOOR_MOD GREATER GREATER_EQUAL LESS LESS_EQUAL LOGICAL_
 MUL NOT_EQUAL POW SELECT_V2 SQUARED_DIFFERENCE SUB
 """
 _FEWEST = 3  # axes; below, there is nothing to merge
+_MOST = 4  # axes that all devices transpose
+_MOST_ORDERS = 6  # axes up to which all orders are tried
 
 
 def merged_transpose(g: FormWriter) -> list[Operator] | None:
@@ -38,6 +42,47 @@ def merged_transpose(g: FormWriter) -> list[Operator] | None:
         return None
     small = g.reshape(x, [math.prod(shape[axis] for axis in group) for group in stored] or [1])
     return g.last_reshape(g.transpose(small, [stored.index(group) for group in groups] or [0]))
+
+
+def transpose_in_steps(g: FormWriter) -> list[Operator] | None:
+    """TRANSPOSE of more than four axes by several ones of four blocks of neighbouring axes."""
+    x, order = g.operator.inputs
+    shape, axes = sizes(x), numbers(order)
+    if x is None or shape is None or axes is None or not _MOST < len(shape) <= _MOST_ORDERS:
+        return None
+    made, extents = x, list(shape)
+    for cuts, moves in _steps(tuple(axis % len(shape) for axis in axes)):
+        blocks = [extents[start:end] for start, end in pairwise(cuts)]
+        made = g.transpose(g.reshape(made, [math.prod(block) for block in blocks]), moves)
+        extents = [extent for move in moves for extent in blocks[move]]
+    return g.last_reshape(made)
+
+
+_Step = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+@cache
+def _steps(order: tuple[int, ...]) -> tuple[_Step, ...]:
+    """Returns the fewest moves of blocks that lead to an order of axes: the cuts, and the order of blocks."""
+    count = len(order)
+    choices = [
+        ((0, *cuts, count), moves)
+        for cuts in combinations(range(1, count), _MOST - 1)
+        for moves in permutations(range(_MOST))
+    ]
+    start = tuple(range(count))
+    found: dict[tuple[int, ...], tuple[_Step, ...]] = {start: ()}
+    waiting = [start]
+    for axes in waiting:  # it grows
+        for cuts, moves in choices:
+            blocks = [axes[first:end] for first, end in pairwise(cuts)]
+            after = tuple(axis for move in moves for axis in blocks[move])
+            if after not in found:
+                found[after] = (*found[axes], (cuts, moves))
+                waiting.append(after)
+        if order in found:
+            break
+    return found[order]
 
 
 def flat_function(g: FormWriter) -> list[Operator] | None:
@@ -142,6 +187,7 @@ def transposed_blocks(g: FormWriter) -> list[Operator] | None:
 
 RANKS = (
     ("TRANSPOSE", merged_transpose),
+    ("TRANSPOSE", transpose_in_steps),
     (_UNARY, flat_function),
     (_BINARY, merged_operands),
     (_BINARY, with_four_axes),

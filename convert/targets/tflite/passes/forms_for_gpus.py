@@ -28,6 +28,7 @@ from tmconvert.targets.tflite.operators import spec
 _PADS = "PAD PADV2"
 _MERGED = "ADD MUL"
 _ELEMENTWISE = "ADD SUB MUL DIV MAXIMUM MINIMUM SQUARED_DIFFERENCE POW"
+_NUMBERS = "float32 int32"
 MOST_DENSE = 16  # channels, up to which a convolution without groups takes as long
 
 
@@ -36,13 +37,17 @@ class _Graph(NamedTuple):
     uses: Mapping[int, int]
     outputs: frozenset[int]
     names: Names
+    splits_matrices: bool
 
 
-def choose_forms_for_gpus(graph: TargetGraph) -> PassRecord:
-    """Rewrite operators in place. Those that others do not need any more are removed."""
+def choose_forms_for_gpus(graph: TargetGraph, splits_matrices: bool = True) -> PassRecord:
+    """Rewrite operators in place. Those that others do not need any more are removed.
+
+    ``splits_matrices`` is false where weights are to be rounded, which are found as operands of products.
+    """
     record = PassRecord("forms_for_gpus")
     outputs = frozenset(id(value) for value in graph.outputs)
-    around = _Graph(producers(graph), graph.use_counts(), outputs, names_of_values(graph))
+    around = _Graph(producers(graph), graph.use_counts(), outputs, names_of_values(graph), splits_matrices)
     operators: list[Operator] = []
     known: dict[int, Value] = {}
     for operator in graph.operators:
@@ -53,10 +58,11 @@ def choose_forms_for_gpus(graph: TargetGraph) -> PassRecord:
             known[id(operator.outputs[0])] = product
             record.did(operator, "is a constant now, which GPUs do not multiply")
             continue
-        is_float = bool(operator.inputs) and all(
-            value is None or value.is_constant or value.dtype == np.float32 for value in operator.inputs
+        types = _NUMBERS if operator.type in _ELEMENTWISE.split() else "float32"
+        is_known = bool(operator.inputs) and all(
+            value is None or value.is_constant or str(value.dtype) in types for value in operator.inputs
         )
-        new = _RULES[operator.type](g, around) if is_float and operator.type in _RULES else None
+        new = _RULES[operator.type](g, around) if is_known and operator.type in _RULES else None
         operators += [operator] if new is None else new
         if new is not None:
             record.did(operator, f"is computed by {' and '.join(each.type for each in new)} on GPUs, too")
@@ -162,6 +168,16 @@ def _image(g: FormWriter, graph: _Graph) -> list[Operator] | None:
     return g.last_reshape(g.copy([image, pads, *value], [result[0], 1, *result[1:]]))
 
 
+def _one_batch(g: FormWriter, graph: _Graph) -> list[Operator] | None:
+    """Of several batches only the first is computed; blocks of rows of all of them are those of one image."""
+    x, result = g.operator.inputs[0], sizes(g.operator.outputs[0])
+    shape = sizes(x)
+    if x is None or shape is None or result is None or shape[0] == 1:
+        return None
+    image = g.reshape(x, [1, shape[0] * shape[1], *shape[2:]])
+    return g.last_reshape(g.copy([image], [1, result[0] * result[1], *result[2:]]))
+
+
 def _elementwise(g: FormWriter, graph: _Graph) -> list[Operator] | None:
     operator = g.operator
     shapes = [value.shape for value in operator.inputs if value is not None]
@@ -170,7 +186,9 @@ def _elementwise(g: FormWriter, graph: _Graph) -> list[Operator] | None:
         if value is None or other is None or value.data is None or other.is_constant:
             continue
         if is_misread(value.shape, shapes) or (operator.type == "POW" and place == 0):
-            return _reshaped(g, place)
+            return _joined(g, place, _in_rank(value, sizes(operator.outputs[0])))
+        if other.dtype != np.float32:
+            continue
         type, inverse = ("SUB", np.negative) if operator.type == "ADD" else ("DIV", np.reciprocal)
         if operator.type in _MERGED.split() and _hides(other, value, graph):
             with np.errstate(all="ignore"):
@@ -181,13 +199,36 @@ def _elementwise(g: FormWriter, graph: _Graph) -> list[Operator] | None:
     return None
 
 
-def _reshaped(g: FormWriter, place: int) -> list[Operator]:
-    """A RESHAPE of a constant with one row more is read in the right order, and POW takes it as computed."""
-    value, inputs = g.operator.inputs[place], list(g.operator.inputs)
-    assert value is not None and value.data is not None
-    shape = list(value.shape or (1,) * len(g.operator.outputs[0].shape))
-    whole = g.const(value.data[np.newaxis])
-    inputs[place] = g.op("RESHAPE", [whole, g.ints(shape)], shape, new_shape=shape)
+def _matrix(g: FormWriter, graph: _Graph) -> list[Operator] | None:
+    """A constant before the product is refused, but not one that is joined of two parts."""
+    first, second = g.operator.inputs
+    is_constant = first is not None and second is not None and not second.is_constant
+    return _joined(g, 0, first.data) if first is not None and is_constant and graph.splits_matrices else None
+
+
+def _in_rank(value: Value, made: tuple[int, ...] | None) -> np.ndarray | None:
+    """Returns a constant in the rank of the result, with an axis of several elements where that has one."""
+    if value.data is None or not made:
+        return None
+    array = value.data.reshape((1,) * (len(made) - value.data.ndim) + value.data.shape)
+    if array.size > 1:
+        return array
+    axis = int(np.argmax(made))
+    return np.broadcast_to(array, [made[axis] if at == axis else 1 for at in range(len(made))])
+
+
+def _joined(g: FormWriter, place: int, array: np.ndarray | None) -> list[Operator] | None:
+    """CONCATENATION of two parts of a constant is read in the right order, and taken as a computed operand.
+
+    Interpreters join constants once, when they prepare a file.
+    """
+    if array is None or array.size < 2:
+        return None
+    axis = int(np.argmax(np.greater(array.shape, 1)))
+    parts = [g.const(each) for each in np.split(array, [array.shape[axis] // 2], axis)]
+    inputs = list(g.operator.inputs)
+    options: dict[str, Any] = {"axis": axis, "fused_activation_function": "NONE"}
+    inputs[place] = g.op("CONCATENATION", parts, array.shape, options=options)
     return [*g.operators, replace(g.operator, inputs=inputs)]
 
 
@@ -204,7 +245,9 @@ _FORMS = (
     (f"{_PADS} MIRROR_PAD", _image),
     ("ARG_MAX", _first_largest),
     ("AVERAGE_POOL_2D", _average),
+    ("BATCH_MATMUL", _matrix),
     ("CONV_2D", _dense),
+    ("DEPTH_TO_SPACE SPACE_TO_DEPTH", _one_batch),
     ("TOPK_V2", _top),
 )
 _RULES = {name: form for names, form in _FORMS for name in names.split()}

@@ -12,13 +12,14 @@ source. An input of remainders, quotients or bitwise ops, or that is returned as
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from tmconvert.lowering.rewriting import users
+from tmconvert.lowering.rewriting import producers, users
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.passes.rewriting import PassRecord
 from tmconvert.targets.tflite.operators import spec
@@ -27,6 +28,7 @@ from tmconvert.targets.tflite.operators.record import OperatorSpec, Range
 
 _INT32, _INT64 = np.dtype(np.int32), np.dtype(np.int64)
 _NARROW: Range = (-(1 << 31), (1 << 31) - 1)
+_LIMITS = "CEIL FLOOR MAXIMUM MINIMUM ROUND"  # operators whose results constants limit, or that keep limits
 _WIDE: Range = (-(1 << 63), (1 << 63) - 1)
 
 
@@ -142,6 +144,7 @@ class _Ranges:
 
     def __init__(self, graph: TargetGraph) -> None:
         self.graph = graph
+        self.makers = producers(graph)
         self.known: dict[int, Range] = {}
         self.tell({})
 
@@ -177,11 +180,30 @@ class _Ranges:
             return 0, elements_of(operator) - 1
         if operator.type == "CAST":
             (x,) = operator.inputs
-            is_exact = x is not None and x.dtype.kind in "iub" and value.dtype.itemsize >= x.dtype.itemsize
-            return self.of(x) if x is not None and is_exact else _WIDE
+            assert x is not None
+            if x.dtype.kind == "f":
+                return self._truncated(x)
+            is_exact = x.dtype.kind in "iub" and value.dtype.itemsize >= x.dtype.itemsize
+            return self.of(x) if is_exact else _WIDE
         made = known.range_of(operator, [self.of(each) for each in operands]) if operands else None
         is_right = made is not None and _within(made, _own_range(value))  # else it wraps around
         return made if made is not None and is_right else _WIDE
+
+    def _truncated(self, x: Value) -> Range:
+        """Returns the interval of the integers of floats that constants limit, as those of positions are."""
+        limits: list[tuple[str, np.ndarray]] = []
+        while (maker := self.makers.get(id(x))) is not None and maker.type in _LIMITS.split():
+            known = [each.data for each in maker.inputs if each is not None and each.data is not None]
+            computed = [each for each in maker.inputs if each is not None and each.data is None]
+            if len(computed) != 1 or (known and not np.isfinite(known[0]).all()):
+                break
+            limits += [(maker.type, array) for array in known]
+            x = computed[0]
+        low, high = map(float, _WIDE)
+        for type, array in reversed(limits):
+            limit = max if type == "MAXIMUM" else min
+            low, high = limit(low, float(array.min())), limit(high, float(array.max()))
+        return max(math.floor(low), _WIDE[0]), min(math.ceil(high), _WIDE[1])
 
     def _needed(self, operator: Operator) -> None:
         """Returns the intervals of operands that a successful run implies."""
