@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cache
-from itertools import combinations, pairwise, permutations
+from itertools import combinations, groupby, pairwise, permutations
 
 from tmconvert.lowering.target_graph import Operator
 from tmconvert.targets.tflite.alternatives.form_writer import FormWriter, numbers, sizes
@@ -172,6 +172,22 @@ def merged_slice(g: FormWriter) -> list[Operator] | None:
     return g.last_reshape(g.slice(g.reshape(x, sizes_in), first, sizes_out))
 
 
+def merged_reduction(g: FormWriter) -> list[Operator] | None:
+    """A reduction with neighbouring axes that are all reduced, or all kept, as one."""
+    x, axes = g.operator.inputs
+    shape, reduced = sizes(x), numbers(axes)
+    if x is None or shape is None or not reduced or len(shape) < _FEWEST:
+        return None
+    places = {axis % len(shape) for axis in reduced}
+    groups = [(which, list(own)) for which, own in groupby(range(len(shape)), places.__contains__)]
+    if len(groups) >= len(shape):
+        return None
+    small = g.reshape(x, [math.prod(shape[axis] for axis in own) for _, own in groups])
+    kept = [size for size, (which, _) in zip(small.shape, groups, strict=True) if not which]
+    over = g.ints([at for at, (which, _) in enumerate(groups) if which])
+    return g.last_reshape(g.copy([small, over], kept, keep_dims=False))
+
+
 def transposed_blocks(g: FormWriter) -> list[Operator] | None:
     """DEPTH_TO_SPACE or SPACE_TO_DEPTH: the rows, or columns, of blocks are swapped with the columns."""
     x, block = g.operator.inputs[0], g.operator.attributes.get("block_size")
@@ -193,5 +209,6 @@ RANKS = (
     (_BINARY, with_four_axes),
     ("CONCATENATION", merged_around_axis),
     ("SLICE", merged_slice),
+    ("MEAN REDUCE_ANY REDUCE_MAX REDUCE_MIN REDUCE_PROD SUM", merged_reduction),
     ("DEPTH_TO_SPACE SPACE_TO_DEPTH", transposed_blocks),
 )

@@ -169,7 +169,7 @@ def _image(g: FormWriter, graph: _Graph) -> list[Operator] | None:
 
 
 def _one_batch(g: FormWriter, graph: _Graph) -> list[Operator] | None:
-    """Of several batches only the first is computed; blocks of rows of all of them are those of one image."""
+    """The first of several batches alone is computed; rows of all of them are those of one image."""
     x, result = g.operator.inputs[0], sizes(g.operator.outputs[0])
     shape = sizes(x)
     if x is None or shape is None or result is None or shape[0] == 1:

@@ -264,10 +264,15 @@ def joined(g: Emitter, tensors: Sequence[Any], axis: int) -> Any:
 
 @ATEN.add("cat", "concat", "concatenate")
 def cat(g, tensors, dim=0):
-    """Concatenates tensors of their common type; empty vectors are ignored."""
+    """Concatenates tensors of their common type.
+
+    Empty vectors are ignored, and parts without elements along the axis, which some runtimes cannot read.
+    """
     parts = promoted(g, *tensors)
     kept = [x for x in parts if g.type(x).shape != (0,)] or parts[:1]
-    return joined(g, kept, axis_of(g, kept[0], dim))
+    axis = axis_of(g, kept[0], dim)
+    filled = [x for x in kept if is_symbolic(extent := g.type(x).shape[axis]) or extent != 0]
+    return joined(g, filled or kept[:1], axis)
 
 
 @ATEN.add("stack", "_stack")
