@@ -154,7 +154,8 @@ class TfliteTarget(Target):
             *(drop_reshapes, split_slices, merge_slices),
         ]
         choose_forms = partial(choose_forms_for_gpus, splits_matrices=options.weights is None)
-        last = [*([choose_forms] if options.integers is None else []), own_biases]
+        forms: list[Callable[[TargetGraph], PassRecord]] = [choose_forms] if options.integers is None else []
+        last = [*forms, own_biases]
         records: dict[str, PassRecord] = {}
 
         def take(each: Callable[[TargetGraph], PassRecord]) -> None:

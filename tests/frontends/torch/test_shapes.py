@@ -350,6 +350,14 @@ def test_empty_tensors() -> None:
     check(lambda x: (x.reshape(3, 0), x.t(), torch.cat([x, x]), x.expand(2, 0, 3), x[:, :2], x.flatten()), x)
 
 
+def test_parts_without_elements_are_not_concatenated(tmp_path: Path) -> None:
+    import onnx
+
+    path = tmp_path / "net.onnx"
+    tmconvert.to_onnx(lambda x: torch.cat([x, x[:, 3:]], 1) * 2, path, example_inputs=[torch.ones(2, 3)])
+    assert [node.op_type for node in onnx.load(path).graph.node] == ["Mul"]
+
+
 def test_tracing_needs_no_copy_of_sizes() -> None:
     traced = tmconvert.trace(lambda x: x.view(x.size(0), -1).unsqueeze(1), X)
     assert "view" in str(traced.graph)
