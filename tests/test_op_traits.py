@@ -59,6 +59,7 @@ NAMED = {
     },
     "convert/ir/symbolic/data_dependent.py": {"aten::slice": "its bounds are clamped to a size known by now"},
     "convert/calibration/int16_tensors.py": {"aten::sqrt": "squares under it need fine integers"},
+    "convert/inspection/detect.py": {"torchvision::nms": "the suppression of boxes is that of the op"},
     "convert/ir/parser.py": {"aten::constant": "the notation of a constant, which is not an op"},
     "convert/passes/fold_scale_bias.py": {"aten::sqrt": "x / sqrt(y) becomes x * rsqrt(y)"},
     "convert/passes/image_edges.py": {"aten::permute": "its order of axes is read"},
