@@ -28,6 +28,7 @@ MOST_CALLS = 8000  # in a run of a module with loops
 SMALL = 32  # sizes up to this one are tried where no number tells
 _LONGEST = 40  # characters of a text that may be a size, or elements of a container: longer ones are messages
 _LONGEST_TABLE = 1024  # elements of a list or text that a size may be an index of
+_CONTAINERS: tuple[type[Any], ...] = (tuple, list, set, frozenset, dict)
 _PAIRED = 6  # numbers whose sums, differences and products are tried
 Shape = tuple[int, ...]
 
@@ -139,9 +140,11 @@ def _numbers(value: object) -> Iterator[int]:
     elif isinstance(value, str):
         if len(value) <= _LONGEST:
             yield from map(int, re.findall(r"[0-9]+", value))
-    elif isinstance(value, (tuple, list, set, frozenset, dict)) and len(value) <= _LONGEST:
-        for each in value:
-            yield from _numbers(each)
+    else:
+        base = next((each for each in type(value).__mro__ if each in _CONTAINERS), None)
+        if base is not None and base.__len__(value) <= _LONGEST:  # a user's own __len__ may raise
+            for each in base.__iter__(value):
+                yield from _numbers(each)
     if type(value) in (str, bytes, tuple, list):
         yield from _places(value)
 
