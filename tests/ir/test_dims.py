@@ -262,6 +262,15 @@ def test_a_table_cut_to_a_part_of_a_size_has_even_rows_up_to_its_length(part: in
     assert thresholds([uneven])["width"] == 64 * part
 
 
+@pytest.mark.parametrize("length", [64, 8192, 100_000])
+def test_a_table_cut_to_a_size_is_as_long_as_that_up_to_its_length(length: int) -> None:
+    size = dim("n", 12)
+    value = size - minimum(size, length)
+    assert isinstance(value, Dim)
+    found = interval_of_zero(value)
+    assert found is not None and found[1:] == (2, length)
+
+
 @pytest.mark.parametrize("length", [40, 4096, 4097, 16_000])
 def test_clamp_of_a_long_example_has_no_upper_limit(length: int) -> None:
     samples = dim("samples", length)

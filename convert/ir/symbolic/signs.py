@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -13,6 +14,7 @@ from tmconvert.ir.symbolic.factors import exact_quotient, without_common_factor
 from tmconvert.ir.tree import leaves
 
 MOST_NESTED = 12  # parts of a quotient whose remainder bounds a sum
+MAX_SIZE = 1 << 31  # of sizes between which a bound is searched
 MAX_PERIOD = 1 << 12  # values tried to prove a comparison of floors
 
 
@@ -364,15 +366,19 @@ def interval_of_zero(value: Dim) -> tuple[Symbol, int, int | None] | None:
     if others or not {Positive, Floor} & set(atoms):
         return None
     if _is_monotonic(value):
-        past = (size for size in range(symbol.least, MAX_PERIOD) if _is_beyond(value, size))
-        end = next(past, MAX_PERIOD + 1)
+        sizes = range(symbol.least, MAX_SIZE)
+        first, end = (
+            symbol.least + bisect.bisect_left(sizes, True, key=lambda size: _direction(value, size) >= least)
+            for least in (0, 1)
+        )
+        zeros: Sequence[int] = range(first, end)
     else:
         end = max(thresholds(value).values(), default=0) + 2
         if Floor in atoms:  # from there on a quotient changes once in its denominator
             end += _denominators(value, symbol)
-    if end > MAX_PERIOD:
-        return None
-    zeros = [size for size in range(symbol.least, end + 1) if _at_or_none(value, size) == 0]
+        if end > MAX_PERIOD:
+            return None
+        zeros = [size for size in range(symbol.least, end + 1) if _at_or_none(value, size) == 0]
     is_interval = len(zeros) > 1 and zeros[-1] - zeros[0] == len(zeros) - 1
     if not is_interval or max(symbol.example, symbol.least) not in zeros:
         return None
@@ -461,8 +467,7 @@ def _is_rising(atom: Atom) -> bool:
     )
 
 
-def _is_beyond(value: Dim, size: int) -> bool:
-    """Whether a monotonic ``value`` is past its zeros at a size of its symbol."""
+def _direction(value: Dim, size: int) -> int:
+    """Returns a monotonic ``value`` at a size of its symbol, negated if it falls."""
     rises = all(factor > 0 for monomial, factor in value.terms if monomial)
-    here = _at(value, size)
-    return here > 0 if rises else here < 0
+    return _at(value, size) if rises else -_at(value, size)
