@@ -57,10 +57,10 @@ class Symbol:
         return [2 * self.number, self.number + 1] if self.number > 1 else [3, 4]
 
     def others(self) -> list[int]:
-        """Returns other sizes to test, without 1; multiples come first, since a model may require them."""
-        if self.number < 2:
-            return [3, 4, 2, 5]
-        return list(dict.fromkeys((2 * self.number, 3 * self.number, self.number + 1, self.number + 2)))
+        """Returns other sizes to test, without 1: multiples first, smaller ones last, for a limited size."""
+        steps = (self.number, 2 * self.number, 1, 2, -1, -(self.number // 2))
+        sizes = dict.fromkeys(self.number + step for step in steps)
+        return [3, 4, 2, 5] if self.number < 2 else [size for size in sizes if size > 1]
 
 
 def symbols_of(wanted: Axes, inputs: Mapping[str, torch.Tensor]) -> list[Symbol]:
