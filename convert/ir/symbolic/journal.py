@@ -171,9 +171,9 @@ class SizeJournal:
         if _of_data(difference) and not self.trusts_example:
             relation = _relation(difference, _RELATIONS.get(frozenset(wanted), "compared with"))
             raise DataComparison(f"whether {relation} is data-dependent")
-        branch, signs = BRANCH.get(), frozenset(wanted)
+        signs = frozenset(wanted)
         for known in (signs, frozenset({-1, 0, 1}) - signs):
-            if branch is not None and branch.holds(difference, known):
+            if _holds_in_branch(difference, known):
                 return known == signs
         value = _trial(difference)
         answer = ((value > 0) - (value < 0)) in wanted
@@ -189,18 +189,20 @@ class SizeJournal:
     def take(self, difference: Dim, signs: set[int], *, is_of_target: bool = False) -> None:
         """Adds a guard that a user may accept, as of a traced branch: the signs of ``difference``."""
         key = difference, frozenset(signs)
+        if _holds_in_branch(*key):
+            return
         made = Guard(*key, self.place, self.source, False, is_of_target, self.why)
         self._guards.setdefault(key, made)
 
     def take_equal(self, difference: Dim) -> None:
         """Restricts the sizes to those with which the ``difference`` is zero, as in a branch of the trace."""
-        self._bind(difference, is_guarded=True)
+        if not _holds_in_branch(difference, frozenset({0})):
+            self._bind(difference, is_guarded=True)
 
     def equal(self, difference: Dim) -> bool:
         """Whether two sizes are equal whose ``difference`` may be zero."""
         data = _of_data(difference)
-        branch = BRANCH.get()
-        if branch is not None and branch.holds(difference, frozenset({0})):
+        if _holds_in_branch(difference, frozenset({0})):
             return True
         if data and (min(difference, -difference, key=str), frozenset({0})) in self._guards:
             return True  # as an operation before it needs
@@ -395,6 +397,12 @@ def validated(function: Callable[[], T]) -> T:
             return function()
         finally:
             journal.trusts_example = False
+
+
+def _holds_in_branch(difference: Dim, signs: frozenset[int]) -> bool:
+    """Whether the current code is a branch that sizes choose, and the relation holds at all of these."""
+    branch = BRANCH.get()
+    return branch is not None and branch.holds(difference, signs)
 
 
 def _of_data(size: Dim) -> bool:
