@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from torch import Tensor
 
 import tmconvert
 from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing.control_flow.both_sides import BothSides
+from tmconvert.frontends.torch.tracing.module_run import ModuleRun
+from tmconvert.frontends.torch.tracing.recording.tape import Forced
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 
 ONE, TWO = (torch.nn.Linear(4, 4).requires_grad_(False) for _ in range(2))
@@ -103,6 +106,15 @@ def ratio(x: Tensor) -> Tensor:
     return x * 2 if x.shape[1] / x.shape[2] > 1.5 else x.cos()
 
 
+def landmarks(x: Tensor) -> Tensor:
+    """A check that holds on each side, but not for both: as in Nystrom attention."""
+    if x.shape[1] % 4 > 0:
+        x = F.pad(x, (0, 0, 4 - x.shape[1] % 4, 0))
+    length = math.ceil(x.shape[1] / 4)
+    assert x.shape[1] % length == 0
+    return x.reshape(x.shape[0], -1, length, 4).mean(2)
+
+
 def square(x: Tensor) -> Tensor:
     return x.cos() if x.shape[1] == x.shape[2] else x * 2
 
@@ -131,6 +143,7 @@ FUNCTIONS: list[tuple[Callable[[Tensor], Tensor], list[int]]] = [
     (tall, [6]),
     (ratio, [6]),
     (restored, [6, 7]),
+    (landmarks, [8]),
     (square, [6, 7]),
 ]
 
@@ -163,6 +176,34 @@ def test_both_sides(function: Callable[[Tensor], Tensor], rows: int, tmp_path: P
     assert any(node.op_type == "If" for node in onnx.load(path).graph.node)
     sizes = IMAGES if is_image else ROWS
     assert compare(function, path, sizes) == len(sizes) - (function is restored)  # no pool of one row
+
+
+def padded_three_times(x: Tensor) -> Tensor:
+    for least in (3, 4, 5):
+        if x.shape[1] < least:
+            x = F.pad(x, (0, 0, 0, least - x.shape[1]))
+        x = F.pad(x.mT, (least - 1, 0), "reflect").mT[:, : x.shape[1]]
+    return x
+
+
+def test_sizes_that_lead_elsewhere_are_not_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sizes of the batch do not lead to other sides, for one."""
+    tried: list[tuple[tuple[int, ...], tuple[bool, ...]]] = []
+    run = BothSides._run
+
+    def counted(self: BothSides, inputs: Mapping[str, Tensor], forced: Forced) -> ModuleRun:
+        tried.append((tuple(inputs["x"].shape), forced.first))
+        return run(self, inputs, forced)
+
+    monkeypatch.setattr(BothSides, "_run", counted)
+    axes = {"x": {0: "b", 1: "t"}}
+    path, example = tmp_path / "m.onnx", (torch.randn(2, 6, 4),)
+    report = tmconvert.to_onnx(padded_three_times, path, example_inputs=example, dynamic_shapes=axes)
+    assert not report.ranges
+    assert compare(padded_three_times, path, ROWS) == len(ROWS)
+    assert len(tried) < 1000  # 3,600 without
 
 
 def test_a_side_that_raises_is_not_in_the_file(tmp_path: Path) -> None:

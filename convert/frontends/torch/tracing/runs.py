@@ -37,6 +37,7 @@ from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.control_flow.size_ways import TriedSizes
     from tmconvert.frontends.torch.tracing.loops.rolling import Loops
     from tmconvert.frontends.torch.tracing.sizes.recovered import SizeRecovery
     from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
@@ -72,6 +73,7 @@ class Runs:
         self.loops = loops  # to roll on all tapes
         self.deciding = deciding  # comparisons of sizes whose both sides are wanted
         self._endless: set[str] = set()  # loops that end on data alone
+        self._tried_sizes: dict[Any, TriedSizes] = {}  # by what decides beside the sizes
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
         self.untouched = untouched
@@ -172,18 +174,20 @@ class Runs:
         found = self._one_way(others, replay, follow_sizes, None)
         if found.tape.decided:
             from tmconvert.frontends.torch.tracing.control_flow.both_sides import BothSides
-            from tmconvert.frontends.torch.tracing.control_flow.size_ways import candidates
+            from tmconvert.frontends.torch.tracing.control_flow.size_ways import TriedSizes, candidates
 
             def run(changed: Tensors, forced: Forced | None) -> ModuleRun:
                 return self._one_way({**others, **changed}, replay, follow_sizes, forced)
 
-            def resized(run: ModuleRun) -> Iterator[Tensors]:
+            def resized(run: ModuleRun) -> Iterator[tuple[str, Tensors]]:
                 return candidates(
                     self.symbols, self.inputs, {**self.inputs, **others, **run.changed}, run.tape
                 )
 
             given = {**self.inputs, **others}
-            sides = BothSides(run, given, self._endless, is_example=not others, resized=resized)
+            key = (follow_sizes, self.answers[0], repr(replay), *self.int_files)
+            tried = self._tried_sizes.setdefault(key, TriedSizes())
+            sides = BothSides(run, given, self._endless, is_example=not others, resized=resized, tried=tried)
             found = sides.joined(found)
         if self.loops is not None:
             self.loops.roll(found.tape)

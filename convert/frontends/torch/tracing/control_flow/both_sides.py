@@ -12,7 +12,7 @@ import torch
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.control_flow.alignment import Pair
 from tmconvert.frontends.torch.tracing.control_flow.data_loops import DataLoop
-from tmconvert.frontends.torch.tracing.control_flow.decisions import Endless
+from tmconvert.frontends.torch.tracing.control_flow.decisions import Elsewhere, Endless
 from tmconvert.frontends.torch.tracing.control_flow.interactions import Interacts, check, covering, snapshot
 from tmconvert.frontends.torch.tracing.control_flow.joining import (
     CannotJoin,
@@ -24,6 +24,7 @@ from tmconvert.frontends.torch.tracing.control_flow.joining import (
     name_subgraphs,
     unmark,
 )
+from tmconvert.frontends.torch.tracing.control_flow.size_ways import TriedSizes
 from tmconvert.frontends.torch.tracing.data.integers import reads_data
 from tmconvert.frontends.torch.tracing.data.perturbed_inputs import TURNING
 from tmconvert.frontends.torch.tracing.loops.copies import Differs
@@ -41,8 +42,8 @@ MOST_DECIDED, MOST_FREELY = 1100, 200  # in one run, with given answers and on o
 Inputs = Mapping[str, torch.Tensor]
 # runs the module on inputs that take the place of the example's, with answers for its first decisions
 Run = Callable[[Inputs, Forced], ModuleRun]
-# yields inputs of other sizes than those of a run
-Resized = Callable[[ModuleRun], Iterator[Inputs]]
+# yields inputs of other sizes than those of a run, with the symbol that is another
+Resized = Callable[[ModuleRun], Iterator[tuple[str, Inputs]]]
 Joined = dict[Value, Value]  # results of branches, by the Values of a recording that they are in the place of
 
 
@@ -50,7 +51,8 @@ class BothSides:
     """Explores the decisions of a module that ``run`` runs on ``inputs``, and at the sizes of ``resized``.
 
     At sizes other than the example's, other data is drawn only where the module fails without. ``endless``
-    are the places of loops that are known to end on data alone.
+    are the places of loops that are known to end on data alone. ``tried`` is shared by the explorations
+    whose runs differ in sizes and data only.
 
     Each side of a decision is a run of its own, in which later decisions have sides, too. Where there are
     more than a few, decisions that do not depend on each other are joined *one by one*: what follows both
@@ -58,10 +60,18 @@ class BothSides:
     """
 
     def __init__(
-        self, run: Run, inputs: Inputs, endless: set[str], *, is_example: bool, resized: Resized
+        self,
+        run: Run,
+        inputs: Inputs,
+        endless: set[str],
+        *,
+        is_example: bool,
+        resized: Resized,
+        tried: TriedSizes,
     ) -> None:
         self._run_with, self._is_example, self._endless = run, is_example, endless
         self._resized, self._inputs = resized, inputs
+        self._tried_sizes = tried
         self._found: list[ModuleRun] = []  # runs on other data
         self._untried, self._tried = _variations(inputs), 0
         self._start({}, one_by_one=False)
@@ -301,15 +311,27 @@ class BothSides:
     def _at_other_sizes(self, run: ModuleRun, given: Forced) -> ModuleRun | None:
         """Returns a run at sizes that lead to the answers; where others do, too, it is the same there."""
         first: ModuleRun | None = None
-        for inputs in self._resized(run):
+        place = str(run.tape.decided[len(given.first) - 1].source)
+        for symbol, inputs in self._resized(run):
+            sizes = {**self._inputs, **inputs}
+            if not self._tried_sizes.matters(place, symbol) or self._tried_sizes.lead_elsewhere(
+                sizes, given.first
+            ):
+                continue
             try:
                 found = self._run(inputs, given)
-            except (Exception, SystemExit):  # the module's own, or sizes that do not lead there
+            except Elsewhere as elsewhere:
+                self._tried_sizes.add_elsewhere(sizes, given.first[: elsewhere.count + 1])
+                self._tried_sizes.add_result(place, symbol, leads=False)
                 continue
+            except (Exception, SystemExit):  # the module's own
+                continue
+            self._tried_sizes.add_run(sizes, found.tape.decided)
             if len(found.tape.decided) < len(given.first):
                 continue
             if found.tape.conversions or found.tape.unlike_plain:
                 raise CannotJoin("sizes become plain numbers")
+            self._tried_sizes.add_result(place, symbol, leads=True)
             if first is None:
                 first = found
                 if all(_is_other(inputs, each) for each in self._sizes):

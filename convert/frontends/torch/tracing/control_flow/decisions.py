@@ -40,7 +40,11 @@ class Endless(Exception):
 
 
 class Elsewhere(Exception):
-    """The sizes of a run do not lead to the answers that it is given."""
+    """The sizes of a run do not lead to the answers that it is given, but to the first ``count`` of them."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__("the sizes lead to other answers")
+        self.count = count
 
 
 class Decisions:
@@ -81,7 +85,7 @@ class Decisions:
         """Returns the answer of the sizes. Raises Elsewhere where the run is given the other one."""
         number = len(self._tape.decided)
         if number < len(self._forced.first) and self._forced.first[number] is not outcome:
-            raise Elsewhere
+            raise Elsewhere(number)
         return outcome
 
     def _given(self, place: str, outcome: bool) -> bool:

@@ -7,6 +7,8 @@ with the condition as the keyword ``choice``: what the sides return may differ i
 
 from __future__ import annotations
 
+import itertools
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TypeVar
@@ -15,13 +17,15 @@ import torch
 
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.data.integers import comparisons_of_data
-from tmconvert.frontends.torch.tracing.recording.tape import Tape
+from tmconvert.frontends.torch.tracing.recording.tape import Record, Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.ir.tree import leaves
 
 Place = tuple[str, str]  # of a comparison: the line and the operator
 MOST_TRIED = 24  # sizes of each symbol
+FRUITLESS = 48  # sizes of a symbol after which it does not matter
 Inputs = Mapping[str, torch.Tensor]
+Answers = tuple[bool, ...]
 T = TypeVar("T")
 
 
@@ -97,11 +101,57 @@ def reason_of(error: Exception) -> str:
     return f"{error.source}: {text}" if error.source else text
 
 
+class TriedSizes:
+    """Sizes that were tried in search of the sides of decisions, in runs that differ in sizes and data only.
+
+    A symbol of which many sizes did not lead to the other side of a decision, while those of another did, is
+    not tried again for it: most often it is a batch.
+    """
+
+    def __init__(self) -> None:
+        self._leading: set[tuple[str, str]] = set()  # lines of decisions, with symbols that led to both sides
+        self._fruitless: Counter[tuple[str, str]] = Counter()
+        self._elsewhere: set[tuple[object, Answers]] = set()  # shapes, with answers that they do not lead to
+
+    def lead_elsewhere(self, inputs: Inputs, answers: Answers) -> bool:
+        """Whether inputs of these sizes are known not to lead to the answers."""
+        shapes = _shapes(inputs)
+        return any((shapes, answers[:count]) in self._elsewhere for count in range(len(answers) + 1))
+
+    def matters(self, place: str, symbol: str) -> bool:
+        """Whether sizes of a symbol may lead to the other side of the decision at a line."""
+        is_known = any(line == place for line, _ in self._leading)
+        return (place, symbol) in self._leading or not is_known or self._fruitless[place, symbol] < FRUITLESS
+
+    def add_result(self, place: str, symbol: str, *, leads: bool) -> None:
+        """Notes whether a size of a symbol led to the other side of the decision at a line."""
+        if leads:
+            self._leading.add((place, symbol))
+        else:
+            self._fruitless[place, symbol] += 1
+
+    def add_elsewhere(self, inputs: Inputs, answers: Answers) -> None:
+        """Notes that inputs of these sizes do not lead to the last of the answers after the others."""
+        self._elsewhere.add((_shapes(inputs), answers))
+
+    def add_run(self, inputs: Inputs, decided: Sequence[Record]) -> None:
+        """Notes the decisions of a run on inputs of these sizes."""
+        answers = tuple(each.args[1] for each in decided)
+        for number, each in enumerate(decided):
+            if len(each.args) > 2:
+                self.add_elsewhere(inputs, (*answers[:number], not answers[number]))
+
+
+def _shapes(inputs: Inputs) -> tuple[object, ...]:
+    return tuple((name, tensor.shape) for name, tensor in inputs.items())
+
+
 def candidates(
     symbols: Sequence[validate_dynamic_shapes.Symbol], example: Inputs, given: Inputs, tape: Tape
-) -> Iterator[Inputs]:
-    """Yields inputs of other sizes than the ``given`` ones: near those, small and large ones, those of
-    other axes, and those around the numbers that the code compares with.
+) -> Iterator[tuple[str, Inputs]]:
+    """Yields inputs of other sizes than the ``given`` ones, with the symbol that is another: near those,
+    small and large ones, those of other axes, and those around the numbers that the code compares with; of
+    the symbols by turns.
     """
     numbers = {
         leaf
@@ -116,11 +166,14 @@ def candidates(
         for each in symbols
     }
     extents = sorted({extent for tensor in given.values() for extent in tensor.shape})  # that may be equal
+    tried: list[list[tuple[str, int]]] = []
     for symbol in symbols:
         size = now[symbol.name]
         near = [size + 1, size - 1, size + 2, 2 * size, size - 2]
         sizes = dict.fromkeys([*near, *extents, *symbol.others(), *around, validate_dynamic_shapes.FAR])
         largest = validate_dynamic_shapes.FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
         chosen = [each for each in sizes if 1 < each <= max(largest, 2 * symbol.number) and each != size]
-        for each in [*chosen[:MOST_TRIED], 1]:
-            yield validate_dynamic_shapes.with_sizes(example, symbols, {**now, symbol.name: each})
+        tried.append([(symbol.name, each) for each in [*chosen[:MOST_TRIED], 1]])
+    for turn in itertools.zip_longest(*tried):
+        for name, size in filter(None, turn):
+            yield name, validate_dynamic_shapes.with_sizes(example, symbols, {**now, name: size})
