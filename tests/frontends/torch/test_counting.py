@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -162,3 +164,16 @@ def _written(x: torch.Tensor) -> torch.Tensor:
 def test_a_slice_of_a_count_that_turns_out_to_be_known(function: Any) -> None:
     """The mask of ``combinations`` is a constant, which shows only when it is decomposed."""
     check(function, torch.rand(6))
+
+
+@pytest.mark.slow
+def test_a_decomposition_may_be_the_first_thing_that_a_process_traces() -> None:
+    """PyTorch imports its compiler then, which checks the signatures of constructors."""
+    code = (
+        "import torch, tmconvert, torch.nn.functional as F\n"
+        "class Loss(torch.nn.Module):\n"
+        "    def forward(self, x): return F.huber_loss(x, x * 2)\n"
+        "tmconvert.trace(Loss(), torch.randn(3)); print('traced')"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.stdout.strip() == "traced", found.stderr

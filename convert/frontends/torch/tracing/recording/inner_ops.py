@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import ismethod
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -60,6 +61,8 @@ class Inside(TorchDispatchMode):
         if not op_traits.knows(name) or op_traits.is_number(func, args):
             decomposed = op_traits.decomposition(func)
             if decomposed is not None:
+                if getattr(decomposed, "__module__", "").startswith("torch._") and not ismethod(decomposed):
+                    recorder.load_dynamo()  # which wrappers of references import when they are first called
                 with self:
                     result = decomposed(*args, **kwargs)
                 if result is not NotImplemented:
