@@ -54,6 +54,18 @@ def longer_row(x: torch.Tensor) -> torch.Tensor:
     return first * 2 if first.shape[0] >= second.shape[0] else second * 3
 
 
+def many_found(x: torch.Tensor) -> torch.Tensor:
+    """The other side needs more positive elements than the example has."""
+    found = x[torch.nonzero(x > 0)[:, 0]]
+    return found * 2 if found.shape[0] > 3 else found
+
+
+def test_a_side_that_more_elements_take_is_looked_for() -> None:
+    with pytest.raises(UnsupportedError, match="something else if data-dependent sizes differ") as caught:
+        tmconvert.trace(many_found, torch.tensor([1.0, -1, 2, 3]))
+    assert caught.value.code == "TM2011"
+
+
 def nothing_found(x: torch.Tensor) -> torch.Tensor:
     found = x[x > 0]
     return x if found.numel() == 0 else found * 2

@@ -33,7 +33,18 @@ def _reversed(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.flip(0) if tensor.dim() else tensor
 
 
-OTHER_DATA = (_negated, _halved, _raised, _lowered, _reversed)
+def _most(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns data with many positive, true or large elements."""
+    if tensor.dtype == torch.bool:
+        return torch.ones_like(tensor)
+    return tensor.abs() if tensor.is_floating_point() else 4 * tensor + 3
+
+
+def _fewest(tensor: torch.Tensor) -> torch.Tensor:
+    return -tensor.abs() if tensor.is_floating_point() else torch.zeros_like(tensor)
+
+
+OTHER_DATA = (_negated, _halved, _raised, _lowered, _reversed, _most, _fewest)
 
 
 def _one(tensor: torch.Tensor) -> torch.Tensor:
