@@ -59,7 +59,7 @@ def read_model(path: str) -> Any:
         return _parse(path)
     try:
         state = os.stat(path)  # noqa: PTH116  (Path is slower)
-    except OSError:
+    except (OSError, ValueError):  # which name no file: the reader states why
         return _parse(path)
     key = (state.st_dev, state.st_ino, state.st_size, state.st_mtime_ns)
     if key not in known:

@@ -16,7 +16,6 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.arguments import cast, is_tensor, reshaped, static_int
-from tmconvert.frontends.shared.partial_writes import partial_axis, with_slice
 from tmconvert.ir import TensorNode
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.clamps import maximum, minimum
@@ -89,6 +88,8 @@ def written(
     The value takes the tensor's element type. With ``adds`` the value is added to the elements, repeatedly
     for repeated indices.
     """
+    from tmconvert.frontends.shared.partial_writes import partial_axis, with_slice
+
     value = cast(g, value, g.type(x).dtype)
     mask = _computed_mask(g, x, index)
     blended = None if mask is None or adds else _blended(g, x, mask, value)
