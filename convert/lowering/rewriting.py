@@ -40,7 +40,7 @@ def remove_operators(graph: TargetGraph, gone: Container[int]) -> None:
 
 
 def remove_unused(graph: TargetGraph) -> None:
-    """Removes the operators of which no operator and no output takes a result."""
+    """Removes the operators whose results no operator and no output uses."""
     uses, gone = graph.use_counts(), set[int]()
     for operator in reversed(graph.operators):
         if not any(uses[id(value)] for value in operator.outputs):

@@ -105,13 +105,9 @@ def detector(outputs: dict[str, np.ndarray], path: Path) -> Path:
 
 @pytest.fixture
 def labels(tmp_path: Path) -> Path:
-    """Two pictures of 20 x 80, in the second of which there is nothing that the detector finds."""
-    for name in ("one.png", "two.png"):
-        Image.fromarray(np.zeros((20, 80, 3), np.uint8)).save(tmp_path / name)
-    images = [
-        {"id": at, "file_name": name, "height": 20, "width": 80}
-        for at, name in enumerate(("one.png", "two.png"), 4)
-    ]
+    """Labels of one picture of 20 x 80."""
+    Image.fromarray(np.zeros((20, 80, 3), np.uint8)).save(tmp_path / "one.png")
+    images = [{"id": 4, "file_name": "one.png", "height": 20, "width": 80}]
     boxes = [[left, top, right - left, bottom - top] for (left, top, right, bottom), _ in TRUTH]
     annotations = [
         {
@@ -126,7 +122,7 @@ def labels(tmp_path: Path) -> Path:
     ]
     categories = [{"id": each, "name": str(each)} for each in IDS]
     path = tmp_path / "labels.json"
-    path.write_text(json.dumps({"images": images[:1], "annotations": annotations, "categories": categories}))
+    path.write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
     return path
 
 

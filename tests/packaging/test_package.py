@@ -277,21 +277,27 @@ def test_text_and_images_for_transformers_js(tmp_path: Path) -> None:
     assert len(set(weights)) == len(weights) > 10
 
 
-def test_attention_by_types_of_tokens_is_refused(tmp_path: Path) -> None:
-    source = folder_of_text_and_images(
-        tmp_path / "net", "Gemma3Config", "SiglipVisionConfig", "Gemma3TextConfig", mm_tokens_per_image=4
-    )
-    with pytest.raises(UnsupportedError, match="its decoder also takes the types of tokens") as caught:
-        api.package(source, tmp_path / "out", kind="transformers.js")
-    assert caught.value.code == "TM2032" and names_in(tmp_path) == ["net"]
-
-
-def test_a_prefix_in_layers_with_windows_is_refused(tmp_path: Path) -> None:
-    """The window is longer than the text whose logits are compared when the parts are made."""
-    source = folder_of_text_and_images(
-        tmp_path / "net", "PaliGemmaConfig", "SiglipVisionConfig", "Gemma2Config", projection_dim=32
-    )
-    with pytest.raises(UnsupportedError, match="attends both ways, and to windows") as caught:
+@pytest.mark.parametrize(
+    ("configs", "options", "reason"),
+    [
+        (
+            ("Gemma3Config", "SiglipVisionConfig", "Gemma3TextConfig"),
+            {"mm_tokens_per_image": 4},
+            "its decoder also takes the types of tokens",
+        ),
+        # the window is longer than the text whose logits are compared when the parts are made
+        (
+            ("PaliGemmaConfig", "SiglipVisionConfig", "Gemma2Config"),
+            {"projection_dim": 32},
+            "attends both ways, and to windows",
+        ),
+    ],
+)
+def test_decoders_that_need_more_than_embeddings_are_refused(
+    configs: tuple[str, str, str], options: dict[str, int], reason: str, tmp_path: Path
+) -> None:
+    source = folder_of_text_and_images(tmp_path / "net", *configs, **options)
+    with pytest.raises(UnsupportedError, match=reason) as caught:
         api.package(source, tmp_path / "out", kind="transformers.js")
     assert caught.value.code == "TM2032" and names_in(tmp_path) == ["net"]
 

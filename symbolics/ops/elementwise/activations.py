@@ -103,7 +103,7 @@ def gelu_caffe(g, x, approximate):
 @formula(gelu)
 def gelu_product(x: Term, approximate: str) -> Term:
     if approximate == "none":
-        return x * ((x * math.sqrt(0.5)).erf() + 1) * 0.5  # a factor that the weights behind it take
+        return x * ((x * math.sqrt(0.5)).erf() + 1) * 0.5  # a factor that the next weights take
     twice = 2 * math.sqrt(2 / math.pi)  # the tanh of half of y is 2 sigmoid(y) - 1
     return x * ((x * x * (0.044715 * twice) + twice) * x).sigmoid()
 

@@ -73,7 +73,7 @@ class Runs:
         self.loops = loops  # to roll on all tapes
         self.deciding = deciding  # comparisons of sizes whose both sides are wanted
         self._endless: set[str] = set()  # loops that end on data alone
-        self._tried_sizes: dict[Any, TriedSizes] = {}  # by what decides beside the sizes
+        self._tried_sizes: dict[Any, TriedSizes] = {}  # by the decisions that are no comparisons of sizes
         self.once, self.clone = once, clone
         self.inputs, self.symbols = inputs, symbols
         self.untouched = untouched

@@ -104,8 +104,8 @@ def reason_of(error: Exception) -> str:
 class TriedSizes:
     """Sizes that were tried in search of the sides of decisions, in runs that differ in sizes and data only.
 
-    A symbol of which many sizes did not lead to the other side of a decision, while those of another did, is
-    not tried again for it: most often it is a batch.
+    A symbol is not tried again for a decision if many of its sizes led to the same side, and those of another
+    symbol to both sides: most often it is a batch.
     """
 
     def __init__(self) -> None:
