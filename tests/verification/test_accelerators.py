@@ -83,6 +83,16 @@ def test_integer_files_get_integers(fake: Fake, tmp_path: Path) -> None:
     assert "fake runs the whole file, and agrees with the processor" in report.notes
 
 
+def test_inputs_in_int64_have_the_type_of_the_file(fake: Fake, tmp_path: Path) -> None:
+    seen = []
+    fake.run = lambda path, inputs, outputs: (  # type: ignore[method-assign]
+        seen.extend(inputs.values()) or Fake.run(fake, path, inputs, outputs)
+    )
+    net, number = torch.nn.Embedding(5, 3), torch.tensor([[1, 4]])
+    tmconvert.to_tflite(net, tmp_path / "m.tflite", example_inputs=[number], verify_on=["fake"])
+    assert [each.dtype for each in seen] == [np.int32]
+
+
 def test_operators_that_ran_elsewhere_are_named(fake: Fake, tmp_path: Path) -> None:
     convert(tmp_path / "net.tflite")
     x = np.ones((2, 3), np.float32)
