@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.symbolic.dims import is_symbolic
 from tmconvert.ir.symbolic.journal import validated
 from tmconvert.ir.types import Ints, Shape, TensorType
 
@@ -62,6 +63,12 @@ def normalized_axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} is out of range for rank {rank}")
     return axis % rank
+
+
+def kernel_attribute(weight: Any) -> list[int] | None:
+    """Returns ONNX's kernel_shape; None for a kernel of an open size, which a runtime takes of the weight."""
+    taps = list(weight.shape[2:])
+    return None if is_symbolic(taps) else taps
 
 
 def window_extent(

@@ -12,6 +12,7 @@ from tmconvert.symbolics import idioms
 from tmconvert.symbolics.idioms.tflite_convolutions import stuffed_tflite
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, integers
+from tmconvert.symbolics.results import kernel_attribute
 from tmconvert.symbolics.traits import Spatial, Weights
 from tmconvert.symbolics.windows import last_axes, scattered
 
@@ -78,7 +79,7 @@ def _op(axes: int) -> Op:
             x,
             weight,
             bias,
-            kernel_shape=list(weight.shape[2:]),
+            kernel_shape=kernel_attribute(weight),
             strides=stride,
             pads=padding + ends,
             dilations=dilation,

@@ -12,7 +12,7 @@ from tmconvert.ir.types import Ints, TensorType
 from tmconvert.symbolics import idioms
 from tmconvert.symbolics.layouts import NHWC, SOURCE
 from tmconvert.symbolics.op import FLOATS, Op, Tensor, integer, integers
-from tmconvert.symbolics.results import window_extent
+from tmconvert.symbolics.results import kernel_attribute, window_extent
 from tmconvert.symbolics.traits import Spatial, Weights
 from tmconvert.symbolics.windows import gathered, widened
 
@@ -57,7 +57,7 @@ def _op(axes: int) -> Op:
             x,
             weight,
             bias,
-            kernel_shape=list(weight.shape[2:]),
+            kernel_shape=kernel_attribute(weight),
             strides=stride,
             pads=padding + padding,
             dilations=dilation,

@@ -67,6 +67,11 @@ class Projected(nn.Module):
         return self.layer(x)[0]
 
 
+def _long_kernel(x: torch.Tensor, **options: Any) -> torch.Tensor:
+    kernel = torch.linspace(0.5, 0.9, 4)[:, None, None] ** torch.arange(x.shape[1])
+    return F.conv1d(x.mT, kernel, groups=4, **options)
+
+
 def _odd(x: torch.Tensor) -> list[int]:
     return [size % 2 for size in x.shape[2:]]
 
@@ -83,6 +88,10 @@ OF_SEQUENCES: dict[str, Callable[..., Any]] = {
     "int of a share": lambda x: x[:, : int(x.shape[1] * 6 / max(x.shape[1], 4)) + 1],
     "packed": Packed,
     "output_size": Upsampled,
+    "a kernel": _long_kernel,
+    "a kernel and padding": lambda x: _long_kernel(x, padding=x.shape[1] - 1),
+    "a kernel and padding as needed": lambda x: _long_kernel(x, padding="same"),
+    "padding": lambda x: F.conv1d(x.mT, torch.ones(3, 4, 2), padding=x.shape[1] // 2, stride=2),
     "proj_size": Projected,
 }
 OF_IMAGES: dict[str, Callable[..., Any]] = {

@@ -62,16 +62,19 @@ def _padded(g: Emitter, x: Any, kernel: Any, padding: Any, dilation: Ints) -> tu
     """Returns the padded input, and the padding at both ends of each axis.
 
     For "same" the result is as large as the images; where the padding is odd they get one more behind.
+    Targets have the padding as an attribute: one of an open size is a call of its own.
     """
     axes = len(kernel)
     if padding == "valid":
         return x, [0] * axes
-    if padding != "same":
-        return x, per_axis(g, padding, axes)
-    whole = [step * (size - 1) for step, size in zip(dilation, kernel, strict=True)]
-    if not any(each % 2 for each in whole):
-        return x, [each // 2 for each in whole]
-    ends = [end for each in whole for end in (each // 2, each - each // 2)]
+    if padding == "same":
+        whole = [step * (size - 1) for step, size in zip(dilation, kernel, strict=True)]
+        before, after = [each // 2 for each in whole], [each - each // 2 for each in whole]
+    else:
+        before = after = per_axis(g, padding, axes)
+    if not is_symbolic((before, after)) and before == after:
+        return x, before
+    ends = [end for pair in zip(before, after, strict=True) for end in pair]
     return g.call("aten::pad", x, [0] * 4 + ends), [0] * axes
 
 
