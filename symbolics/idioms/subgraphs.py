@@ -20,10 +20,7 @@ MOST_STEPS = 20_000  # of a loop that is run by the reference kernels
 def run(body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
     """Computes the results of a subgraph on arrays, by the reference kernels."""
 
-    sizes: dict[str, int] = {}
-    for node, array in zip(body.inputs, inputs, strict=True):
-        assert node.expr is not None
-        sizes.update(bound(node.expr, [array]))
+    sizes = sizes_of(body, inputs)
 
     def evaluate(expr: Expr, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         op = catalogue()[expr.function]  # type: ignore[attr-defined]
@@ -32,6 +29,15 @@ def run(body: InternalGraph, inputs: Sequence[Any]) -> list[Any]:
         return result
 
     return list(Interpreter(body, evaluate=evaluate).run(*inputs))
+
+
+def sizes_of(body: InternalGraph, inputs: Sequence[Any]) -> dict[str, int]:
+    """Returns the open sizes of a subgraph that its inputs show, by name."""
+    sizes: dict[str, int] = {}
+    for node, array in zip(body.inputs, inputs, strict=True):
+        assert node.expr is not None
+        sizes.update(bound(node.expr, [array]))
+    return sizes
 
 
 def limited_steps() -> Iterator[int]:

@@ -9,10 +9,10 @@ import numpy as np
 from tmconvert.errors import Refusal
 from tmconvert.ir.graph import InternalGraph
 from tmconvert.ir.subgraphs import inlined
-from tmconvert.ir.symbolic.dims import Dim
+from tmconvert.ir.symbolic.dims import Dim, substituted
 from tmconvert.ir.types import TensorType
 from tmconvert.symbolics import idioms
-from tmconvert.symbolics.idioms.subgraphs import limited_steps, one_or_all, run, types_of
+from tmconvert.symbolics.idioms.subgraphs import limited_steps, one_or_all, run, sizes_of, types_of
 from tmconvert.symbolics.op import ANY_DTYPE, Op, Tensors, graph, integer
 
 # beyond this a file without an operator for it would be mostly copies of the step
@@ -42,16 +42,18 @@ scan = Op(
 
 @scan.reference
 def scan_ref(inputs: list[Any], carried: int, scanned: int, step: InternalGraph) -> Any:
-    state, around = inputs[:carried], inputs[carried + scanned :]
+    state, sliced, around = inputs[:carried], inputs[carried : carried + scanned], inputs[carried + scanned :]
     rows = []
-    steps = zip(*inputs[carried : carried + scanned], strict=True)
-    for slices, _ in zip(steps, limited_steps(), strict=False):
+    for slices, _ in zip(zip(*sliced, strict=True), limited_steps(), strict=False):
         results = run(step, [*state, *map(np.asarray, slices), *around])
         state = results[:carried]
         rows.append(results[carried:])
     if not rows:  # of which only the types are known
+        sizes = sizes_of(step, [*state, *(np.zeros(each.shape[1:], each.dtype) for each in sliced), *around])
         types = types_of(step, "the step of a scan")[carried:]
-        return one_or_all([*state, *(np.zeros((0, *type_.shape), type_.dtype) for type_ in types)])
+        shapes = [substituted((0, *type_.shape), sizes) for type_ in types]
+        empty = (np.zeros(shape, type_.dtype) for shape, type_ in zip(shapes, types, strict=True))
+        return one_or_all([*state, *empty])
     return one_or_all([*state, *(np.stack(column) for column in zip(*rows, strict=True))])
 
 

@@ -222,6 +222,24 @@ def test_a_size_without_a_round_is_noted() -> None:
     assert any("valid for n >= 1" in note for note in traced.notes)
 
 
+def kept_from_the_first_row(x: torch.Tensor) -> torch.Tensor:
+    state, found = None, []
+    for row in x:
+        state = row if state is None else state * 0.9 + row
+        found.append(state.tanh())
+    return torch.stack(found)
+
+
+def test_rows_of_an_open_size_in_a_loop_without_a_round(tmp_path: Path) -> None:
+    path, sizes = tmp_path / "model.onnx", {"x": {0: "n", 1: "m"}}
+    traced = tmconvert.trace(kept_from_the_first_row, torch.randn(6, 4, 3), dynamic_shapes=sizes)
+    assert tmconvert.to_onnx(traced, path).inputs[0]["shape"] == ["n", "m", 3]
+    for rows, columns in ((2, 5), (7, 1)):
+        x = torch.randn(rows, columns, 3)
+        (found,) = run_onnx(path, [x.numpy()])
+        np.testing.assert_allclose(found, kept_from_the_first_row(x).numpy(), rtol=1e-4, atol=1e-5)
+
+
 def test_loops_in_tflite(tmp_path: Path) -> None:
     traced = tmconvert.trace(Cells().eval(), torch.randn(6, 4, 3), dynamic_shapes={"x": {0: "n"}})
     assert tmconvert.to_tflite(traced, tmp_path / "model.tflite").verified
