@@ -82,6 +82,17 @@ def nested(x: torch.Tensor) -> torch.Tensor:
     return y + x
 
 
+def written_where_masked(x: torch.Tensor) -> Any:
+    mask = x.abs() < 1
+    y, total = torch.zeros_like(x), torch.zeros_like(x)
+    y[~mask] = x[~mask]
+    if torch.any(mask):
+        if x[mask].max() > 1:
+            raise ValueError("outside of the interval")
+        y[mask], total[mask] = x[mask].exp(), x[mask] * 2
+    return y, total.sum(-1)
+
+
 def masked(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     if mask.any():
         x = x.masked_fill(mask, 0.0)
@@ -125,6 +136,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "a module called again": (Calling(), (X,), (-X,), (X * 10,), (X * 0.1,)),
     "None or a tensor": (Optional(), (X,), (-X,), (X * 0.1,)),
     "nested": (nested, (X,), (X * 3,), (X * 0.1,), (-X * 4,), (X * 1.6,)),
+    "writes where a mask is": (written_where_masked, (X,), (X * 100 + 50,), (X / 100,)),
     "one mask twice": (masked, (X, MASK), (X, ~MASK), (X, MASK & False)),
     "aliases": (original_and_changed, (X,), (-X,), (X * 0.5,), (X - 4,)),
     "swapped": (swapped, (X,), (X.abs(),)),

@@ -115,6 +115,11 @@ def _parameters(function: Any) -> tuple[str, ...]:
     return function.__code__.co_varnames[: function.__code__.co_argcount]
 
 
+def resizes(name: Name) -> bool:
+    """Whether the function may give its operand another shape in place, or another storage."""
+    return aten_name(name.text, name.is_method).startswith(("resize", "data.__set__", "set_", "squeeze_"))
+
+
 def lays_out(name: Name) -> bool:
     """Whether the function changes the axes of its operand in place, but not the elements."""
     return aten_name(name.text, name.is_method) in LAYING_OUT

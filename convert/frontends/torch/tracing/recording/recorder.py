@@ -215,6 +215,8 @@ class Recorder(TorchFunctionMode):
         is_open = op_traits.is_open(name, args, kwargs, made) or any(value.is_open for value in made)
         self.has_open_sizes |= is_open
         outputs: dict[int, Value] = {}
+        keeping = [] if op_traits.resizes(name) else written  # whose shape stays what it was
+        closed = {id(each) for each in keeping if not self._tracked(each).value.is_open}
         qparams = self.run(fake_quant_qparams_of, name.text, args) if "fake_quantize" in name.text else None
         is_given = kwargs.get("out") is not None
         kwargs = {key: value for key, value in kwargs.items() if key != "out"}
@@ -229,7 +231,7 @@ class Recorder(TorchFunctionMode):
                     tuple(tensor.shape),
                     None if is_given else dtype_of(tensor),
                     depends=depends,
-                    is_open=is_open,
+                    is_open=is_open and tensor.dim() > 0 and id(tensor) not in closed,
                     qparams=qparams or qparams_of(tensor),
                 )
                 outputs[id(tensor)] = value
