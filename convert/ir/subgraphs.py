@@ -63,18 +63,23 @@ def fill_body(
     ops of the catalogue.
 
     ``inputs`` has the inputs of the subgraph, by the ids of the corresponding tensors in ``given``; other
-    arrays in ``given`` become constants.
+    arrays in ``given`` become constants. A complex result is a pair in the result of the graph.
     Raises Refusal.
     """
+    from tmconvert.ir.complex_values import Complex, parts_of
 
     def own(value: Any) -> Any:
+        if isinstance(value, Complex):
+            return Complex(own(value.real), own(value.imag))
         copy = inputs.get(id(value), value)
         return g.constant(copy) if isinstance(copy, np.ndarray) else copy
 
     results = emitted(g, module, [own(value) for value in given])
-    if not all(isinstance(result, TensorNode) for result in results):
+    if not all(isinstance(result, TensorNode) for result in parts_of(results)):
         raise Refusal("a subgraph returns a value that is not a tensor")
-    g.graph.set_result(tuple(results))
+    g.graph.set_result(
+        tuple(tuple(parts_of([each])) if isinstance(each, Complex) else each for each in results)
+    )
     return g.graph
 
 

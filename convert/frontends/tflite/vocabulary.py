@@ -8,13 +8,13 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.arguments import cast
-from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.frontends.tflite.adapters import OPERATORS
 from tmconvert.frontends.tflite.data_slices import DataSlice
 from tmconvert.frontends.tflite.layout import ChannelsFirst, channels_last
 from tmconvert.frontends.tflite.refused import reason_of
 from tmconvert.ir import CallFunction, Expr, TensorNode
+from tmconvert.ir.complex_values import Complex
 from tmconvert.ir.emitter import Emitter
 
 _CAST = "tflite.CAST"

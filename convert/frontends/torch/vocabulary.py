@@ -6,10 +6,10 @@ from functools import cache
 from typing import Any
 
 from tmconvert.errors import TmconvertError
-from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.shared.vocabulary import Adapter, AdapterVocabulary
 from tmconvert.frontends.torch.names import aten_name, functional
 from tmconvert.ir import CallFunction, CallMethod, Expr, TensorNode, TracedModule
+from tmconvert.ir.complex_values import Complex
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.tree import leaves, map_leaves
 from tmconvert.symbolics.registry import catalogue, custom_op

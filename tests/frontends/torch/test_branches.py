@@ -93,6 +93,12 @@ def written_where_masked(x: torch.Tensor) -> Any:
     return y, total.sum(-1)
 
 
+def of_a_spectrum(x: torch.Tensor) -> torch.Tensor:
+    spectrum = torch.fft.rfft(x)
+    spectrum = spectrum * (1 + 2j) if x.sum() > 0 else (spectrum.cumsum(0) * 1j).exp() - 1
+    return torch.view_as_real(spectrum)
+
+
 def masked(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     if mask.any():
         x = x.masked_fill(mask, 0.0)
@@ -137,6 +143,7 @@ CASES: dict[str, tuple[Any, ...]] = {
     "None or a tensor": (Optional(), (X,), (-X,), (X * 0.1,)),
     "nested": (nested, (X,), (X * 3,), (X * 0.1,), (-X * 4,), (X * 1.6,)),
     "writes where a mask is": (written_where_masked, (X,), (X * 100 + 50,), (X / 100,)),
+    "complex tensors": (of_a_spectrum, (X,), (-X,)),
     "one mask twice": (masked, (X, MASK), (X, ~MASK), (X, MASK & False)),
     "aliases": (original_and_changed, (X,), (-X,), (X * 0.5,), (X - 4,)),
     "swapped": (swapped, (X,), (X.abs(),)),

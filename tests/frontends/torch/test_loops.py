@@ -171,10 +171,19 @@ def odd_and_even(x: torch.Tensor) -> torch.Tensor:
     return total
 
 
+def complex_state(x: torch.Tensor) -> Any:
+    turn, state = torch.polar(torch.tensor(0.9), torch.tensor(0.3)), torch.zeros(4, 3, dtype=torch.complex64)
+    rows, spectra = [], torch.fft.fft(x, dim=2)
+    for row in spectra:
+        state = turn * state + row
+        rows.append(state)
+    return torch.view_as_real(torch.stack(rows)), state.abs()
+
+
 LOOPS: list[Function] = [
     *(written, counted, first_otherwise, two_before, several_results, chunked, one_after_the_other),
     *(nested, every_second, windows, half_the_rows, thirds, numbers_of_a_counter, integers_of_a_counter),
-    *(written_by_functions, growing, joined_in_each_round, causal, odd_and_even),
+    *(written_by_functions, growing, joined_in_each_round, causal, odd_and_even, complex_state),
 ]
 
 

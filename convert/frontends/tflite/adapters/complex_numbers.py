@@ -7,8 +7,8 @@ from typing import NoReturn
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.shared.arguments import static_ints
-from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.tflite.adapters.values import PREFIX
+from tmconvert.ir.complex_values import Complex
 
 OPERATORS = Table(PREFIX)
 

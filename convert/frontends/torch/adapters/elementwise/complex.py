@@ -16,7 +16,6 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.shared.complex_values import PART_NAMES, Complex
 from tmconvert.frontends.shared.vocabulary import Adapter
 from tmconvert.frontends.torch.adapters.shapes.creation import filled
 from tmconvert.frontends.torch.adapters.values import (
@@ -29,6 +28,7 @@ from tmconvert.frontends.torch.adapters.values import (
     reshaped,
 )
 from tmconvert.ir.broadcasting import broadcast_shapes
+from tmconvert.ir.complex_values import PART_NAMES, Complex
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.inert import GlobalRef
 from tmconvert.ir.tree import leaves, map_leaves

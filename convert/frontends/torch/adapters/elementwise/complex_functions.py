@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.elementwise.complex import COMPLEX as OF_COMPLEX
 from tmconvert.frontends.torch.adapters.elementwise.complex import (
     abs_,
@@ -21,6 +20,7 @@ from tmconvert.frontends.torch.adapters.elementwise.complex import (
 )
 from tmconvert.frontends.torch.adapters.reductions.order import ATEN as REAL_ORDER
 from tmconvert.frontends.torch.adapters.reductions.sums import ATEN as REAL
+from tmconvert.ir.complex_values import Complex
 from tmconvert.ir.emitter import Emitter
 from tmconvert.symbolics.idioms.formulas import Term
 

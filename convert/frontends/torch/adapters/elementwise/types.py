@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.elementwise.complex import of_real, part_type
 from tmconvert.frontends.torch.adapters.values import cast, dtype_called, is_tensor
+from tmconvert.ir.complex_values import Complex
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.inert import GlobalRef
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.elementwise.complex import (
     aligned,
     conj,
@@ -25,6 +24,7 @@ from tmconvert.frontends.torch.adapters.values import (
     static_int,
     typed,
 )
+from tmconvert.ir.complex_values import Complex
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.symbolics.idioms.dynamic_fourier import frequencies

@@ -7,11 +7,11 @@ from typing import Any
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.shared.complex_values import Complex
 from tmconvert.frontends.torch.adapters.elementwise.complex import COMPLEX as OF_COMPLEX
 from tmconvert.frontends.torch.adapters.linalg.spectra import svdvals
 from tmconvert.frontends.torch.adapters.reductions.sums import axes_given
 from tmconvert.frontends.torch.adapters.values import axis_of, floating, promoted, rank, reshaped, typed
+from tmconvert.ir.complex_values import Complex
 from tmconvert.ir.emitter import Emitter
 
 ATEN, COMPLEX = Table(), Table()

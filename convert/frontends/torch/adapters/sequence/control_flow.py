@@ -16,13 +16,14 @@ from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
 from tmconvert.frontends.torch.adapters.values import cast, is_tensor, reshaped
 from tmconvert.ir import TensorNode
+from tmconvert.ir.complex_values import from_parts, parts_of
 from tmconvert.ir.emitter import Emitter, empty_body
 from tmconvert.ir.subgraphs import emitted, inlined
 from tmconvert.ir.symbolic.choices import where
 from tmconvert.ir.tree import leaves
 from tmconvert.symbolics.registry import catalogue
 
-FUNCTIONS = Table("torch.")
+FUNCTIONS, COMPLEX = Table("torch."), Table()
 
 
 @FUNCTIONS.add("cond")
@@ -31,43 +32,53 @@ def cond(g, pred, true_fn, false_fn, operands, captured, choice=None):
     given = [[*leaves(operands), *each] for each in captured]
     if isinstance(choice, int):  # one side at all sizes
         body, values = ((false_fn, given[1]), (true_fn, given[0]))[choice]
-        return _results(emitted(g, body, values))
+        return tuple(emitted(g, body, values))
     around = _tensors(pred, *given[0], *given[1])
-    then, otherwise = (
-        where(choice, taken, partial(g.body, body, each, around))
+    (then, form), (otherwise, other) = (
+        where(choice, taken, partial(_body, g, body, each, around))
         for taken, body, each in zip((1, 0), (true_fn, false_fn), given, strict=True)
     )
-    return _results(g.call("tm::cond", _bool(g, pred), around, then, otherwise, choice))
+    if [type(each) for each in form] != [type(each) for each in other]:
+        raise Refusal("one side returns a complex tensor where the other returns a real one")
+    return _results(form, g.call("tm::cond", _bool(g, pred), around, then, otherwise, choice))
 
 
 @FUNCTIONS.add("while_loop")
 def while_loop(g, cond_fn, body_fn, carried, captured):
-    slots, found = _slots(g, carried), _tensors(*captured[0], *captured[1])
-    condition = g.body(cond_fn, [*slots, *captured[0]], [*slots, *found])
-    body = g.body(body_fn, [*slots, *captured[1]], [*slots, *found])
-    around = [*carried, *found]
+    state = parts_of(carried)
+    slots, found = _slots(g, state), _tensors(*captured[0], *captured[1])
+    given = from_parts(carried, slots)
+    condition, _ = _body(g, cond_fn, [*given, *captured[0]], [*slots, *found])
+    body, _ = _body(g, body_fn, [*given, *captured[1]], [*slots, *found])
+    around = [*state, *found]
     step, inputs = empty_body("step", [g.type(value) for value in around], catalogue())
     after = inlined(step, body, inputs)
-    (goes_on,) = inlined(step, condition, [*after, *inputs[len(carried) :]])
+    (goes_on,) = inlined(step, condition, [*after, *inputs[len(state) :]])
     step.graph.set_result((_bool(step, goes_on), *after))
     (first,) = inlined(g, condition, around)
-    return _results(g.call("tm::loop", _bool(g, first), around, len(carried), step.graph))
+    return _results(carried, g.call("tm::loop", _bool(g, first), around, len(state), step.graph))
 
 
 @FUNCTIONS.add("scan")
 def scan(g, combine_fn, init, xs, captured):
     """Scans over the first axis of ``xs``; torch has moved the scanned axis there."""
-    slots, found = _slots(g, init), _tensors(*captured[0])
-    slices = [TensorNode("slice", type_.shape[1:], type_.dtype) for type_ in map(g.type, xs)]
-    step = g.body(combine_fn, [*slots, *slices, *captured[0]], [*slots, *slices, *found])
-    return _results(g.call("tm::scan", [*init, *xs, *found], len(init), len(xs), step))
+    state, rows = parts_of(init), parts_of(xs)
+    slots, found = _slots(g, state), _tensors(*captured[0])
+    slices = [TensorNode("slice", type_.shape[1:], type_.dtype) for type_ in map(g.type, rows)]
+    given = [*from_parts(init, slots), *from_parts(xs, slices), *captured[0]]
+    step, form = _body(g, combine_fn, given, [*slots, *slices, *found])
+    return _results(form, g.call("tm::scan", [*state, *rows, *found], len(state), len(rows), step))
+
+
+for _name, _function in (("cond", cond), ("while_loop", while_loop), ("scan", scan)):
+    COMPLEX.add(_name)(_function)  # whose operands may be pairs
 
 
 @FUNCTIONS.add("autograd.Function.apply")
 def apply(g, function, given, operators, results, inputs, captured):
     """``inputs`` are the inputs of ``operators``; see ``symbolics/ops/control_flow/function.py``."""
     around = _tensors(*inputs, *leaves(given), *captured[0])
-    body = g.body(function, [*filter(is_tensor, leaves(given)), *captured[0]], around)
+    body, form = _body(g, function, [*filter(is_tensor, leaves(given)), *captured[0]], around)
     numbers = {id(value): number for number, value in enumerate(around)}
     places = [numbers[id(value)] for value in inputs]
 
@@ -78,7 +89,15 @@ def apply(g, function, given, operators, results, inputs, captured):
         return places[number] if number < len(inputs) else number - len(inputs) + len(around)
 
     said = [[type_, list(map(moved, operands)), *rest] for type_, operands, *rest in operators]
-    return _results(g.call("tm::function", around, body, said, list(map(moved, results))))
+    return _results(form, g.call("tm::function", around, body, said, list(map(moved, results))))
+
+
+def _body(g: Emitter, function: Any, given: Sequence[Any], around: Sequence[Any]) -> Any:
+    """Returns the subgraph of a function, and its results, of which complex ones are pairs."""
+    made = g.body(function, given, around)
+    form = made.result
+    made.set_result(tuple(made.outputs))
+    return made, form
 
 
 def _slots(g: Emitter, values: Sequence[Any]) -> list[TensorNode]:
@@ -89,13 +108,14 @@ def _slots(g: Emitter, values: Sequence[Any]) -> list[TensorNode]:
 
 
 def _tensors(*values) -> list[Any]:
-    """Returns the tensors among values, without duplicates."""
-    return list({id(value): value for value in values if is_tensor(value)}.values())
+    """Returns the tensors among values, and the parts of complex ones, without duplicates."""
+    return list({id(value): value for value in parts_of(values) if is_tensor(value)}.values())
 
 
 def _bool(g, value):
     return cast(g, reshaped(g, value, []), np.bool_)
 
 
-def _results(results) -> tuple[Any, ...]:
-    return tuple(results) if isinstance(results, (list, tuple)) else (results,)
+def _results(like, results) -> tuple[Any, ...]:
+    """Returns the results of an op, those of ``like`` that are pairs as complex tensors."""
+    return tuple(from_parts(like, results if isinstance(results, (list, tuple)) else (results,)))

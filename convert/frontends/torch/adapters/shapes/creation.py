@@ -9,7 +9,6 @@ import numpy as np
 
 from tmconvert.errors import Refusal
 from tmconvert.frontends.shared.adapter_table import Table
-from tmconvert.frontends.shared.complex_values import PART_NAMES, Complex
 from tmconvert.frontends.torch.adapters.shapes import views
 from tmconvert.frontends.torch.adapters.shapes.sizes import FunctionOfSizes, as_quotient
 from tmconvert.frontends.torch.adapters.values import (
@@ -23,6 +22,7 @@ from tmconvert.frontends.torch.adapters.values import (
     static_ints,
     varargs,
 )
+from tmconvert.ir.complex_values import PART_NAMES, Complex
 from tmconvert.ir.emitter import Emitter
 from tmconvert.ir.symbolic.clamps import maximum, minimum
 from tmconvert.ir.symbolic.dims import Dim, Size, is_symbolic
