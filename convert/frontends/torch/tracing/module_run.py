@@ -55,6 +55,7 @@ from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_sta
 from tmconvert.frontends.torch.tracing.watches import (
     calls_of_constructors,
     calls_of_functions,
+    calls_of_scans,
     calls_of_variable,
     calls_of_vmap,
     calls_with_boxes,
@@ -90,7 +91,7 @@ class Answers(NamedTuple):
 ONE_AT_A_TIME = threading.RLock()
 WATCHES = (
     *(script_calls, calls_of_constructors, calls_of_functions, calls_of_variable, calls_of_vmap),
-    *(calls_with_boxes, calls_of_autograd, refused_swaps),
+    *(calls_with_boxes, calls_of_scans, calls_of_autograd, refused_swaps),
 )
 
 

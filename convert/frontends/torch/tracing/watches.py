@@ -92,6 +92,11 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
             from tmconvert.frontends.torch.tracing.special.branches import applied
 
             return applied(recorder, cls, forward, args)
+        if recorder.follow_sizes and len(args) == 2 and not kwargs and is_ours():
+            from tmconvert.frontends.torch.tracing.special.scans import of_function
+
+            if (made := of_function(recorder, forward, args)) is not None:
+                return made
         return forward(*args)
 
     # found where Function.apply looks for the original, so that references to it find ours as well
@@ -230,3 +235,15 @@ def calls_with_boxes(recorder: Recorder) -> AbstractContextManager[None]:
     from tmconvert.frontends.torch.tracing.special.torchvision_loops import box_functions
 
     return box_functions(recorder)
+
+
+def calls_of_scans(recorder: Recorder) -> AbstractContextManager[None]:
+    """Records scans of logarithmic depth as loops, where sizes are open and a library has such a function."""
+    modules = tuple(sys.modules.items()) if recorder.follow_sizes else ()
+    homes = [name for name, each in modules if "associative_scan" in getattr(each, "__dict__", ())]
+    homes = [name for name in homes if not name.startswith(("torch.", "jax."))]
+    if not homes:
+        return nullcontext()
+    from tmconvert.frontends.torch.tracing.special.scans import scan_functions
+
+    return scan_functions(recorder, homes)

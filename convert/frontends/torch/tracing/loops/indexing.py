@@ -120,6 +120,16 @@ def _setitem(step: Step, call: Record, scope: Scope) -> Calls:
     yield Record("index_copy", True, args, {}, call.result, call.source)
 
 
+def _slice(step: Step, call: Record, scope: Scope) -> Calls:
+    """Takes slices as an index does: what ``torch.vmap`` makes of one."""
+    names = ("self", "dim", "start", "end", "step")
+    given: dict[str, Any] = dict(zip(names, call.args, strict=False)) | call.kwargs
+    tensor, axis = given["self"], given.get("dim", 0) % len(given["self"].shape)
+    part = slice(given.get("start"), given.get("end"), given.get("step"))
+    args = (tensor, (*[slice(None)] * axis, part))
+    yield from _getitem(step, Record("__getitem__", True, args, {}, call.result, call.source), scope)
+
+
 def _scatter(step: Step, call: Record, scope: Scope) -> Calls:
     """Writes other rows in the place of those of the round: what a write through a view became."""
     name = own_name(call)
@@ -242,6 +252,7 @@ def _bound(bound: Any, size: int, call: Record) -> Any:
 INDEXED: dict[str, Callable[[Step, Record, Scope], Calls]] = {
     "select": _select,
     "narrow": _narrow,
+    "slice": _slice,
     "__getitem__": _getitem,
     "__setitem__": _setitem,
     "select_scatter": _scatter,
