@@ -212,3 +212,23 @@ def test_the_tracer_itself_calls_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     tmconvert.trace(net, torch.zeros(1, 3))
     linear = "torch.nn.functional.linear"
     assert seen == [linear, "torch.nn.functional.relu", linear]
+
+
+def test_a_dot_in_the_name_of_a_parameter(tmp_path: Path) -> None:
+    class Held(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            weight = self._parameters["0.weight"]
+            assert weight is not None
+            return x @ weight
+
+    class Outer(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.held = Held()
+            self.held._parameters["0.weight"] = nn.Parameter(torch.randn(3, 2))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.held(x) + 1
+
+    traced = tmconvert.trace(Outer().eval(), torch.randn(2, 3))
+    assert tmconvert.to_onnx(traced, tmp_path / "model.onnx").verified

@@ -122,10 +122,11 @@ def hierarchy(
         for name, tensor in held(each):
             if tensor.is_meta:  # of a template, whose calls get other tensors
                 continue
-            names.setdefault(id(tensor), []).append(f"{path}.{name}" if path else name)
-            traced.tensors[name] = arrays.of(tensor)
+            own = name.replace(".", "_")  # a dot, as in names of TensorDictParams, is that of a path
+            names.setdefault(id(tensor), []).append(f"{path}.{own}" if path else own)
+            traced.tensors[own] = arrays.of(tensor)
             if not isinstance(tensor, torch.nn.Parameter) and name not in each._parameters:
-                traced.buffers.add(name)
+                traced.buffers.add(own)
         modules[path] = traced
         if path:
             holder, _, name = path.rpartition(".")
