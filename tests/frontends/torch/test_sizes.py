@@ -136,6 +136,24 @@ def test_an_index_of_a_list_keeps_the_size_open(function: Any, tmp_path: Path) -
         agrees(function, tmp_path, torch.randn(size, 4))
 
 
+def test_a_check_of_what_is_made_of_parameters_keeps_sizes_open() -> None:
+    class Factored(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.scale = torch.nn.Parameter(torch.ones(4))
+
+        def forward(self, x: torch.Tensor) -> Any:
+            scale = self.scale.exp()
+            factor, info = torch.linalg.cholesky_ex(
+                torch.eye(4) * self.scale[:1].exp().expand(scale.shape[0])
+            )
+            return x.sum() * (scale if torch.any(info) else factor)
+
+    sizes = {"x": {0: "n"}}
+    traced = tmconvert.trace(Factored().eval(), torch.randn(5), dynamic_shapes=sizes)
+    assert traced.dynamic_shapes == sizes
+
+
 def test_comparisons_without_effect_are_no_guards(tmp_path: Path) -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         return x * {True: 2.0}.get(x.shape[0] == 1, 2.0)

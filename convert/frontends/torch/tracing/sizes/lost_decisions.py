@@ -30,7 +30,7 @@ def decided_by_lost(tape: Tape, agreeing: Mapping[int, Tape], depends_on: Callab
 
 
 def _is_of_sizes(tensor: Value, makers: Mapping[Value, Record]) -> bool:
-    """Whether a tensor is computed of sizes, or of tensors that have sizes of inputs."""
+    """Whether a tensor is computed of inputs or of their sizes, not only of constants and sizes of these."""
     seen, pending = set[Value](), [tensor]
     while pending:
         value = pending.pop()
@@ -38,7 +38,7 @@ def _is_of_sizes(tensor: Value, makers: Mapping[Value, Record]) -> bool:
             continue
         seen.add(value)
         maker = makers.get(value)
-        if maker is None or maker.subgraphs or value.shape is None:
+        if maker is None or maker.subgraphs:
             return True
         pending += leaves_of(Value, (maker.args, maker.kwargs))
     return False
