@@ -51,6 +51,7 @@ from tmconvert.frontends.torch.tracing.sizes.cache_lengths import count_by_sizes
 from tmconvert.frontends.torch.tracing.sizes.replaced_functions import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.special.gradients import calls_of_autograd, is_close
 from tmconvert.frontends.torch.tracing.special.quantized import dtype_of, observers_at_rest, qparams_of
+from tmconvert.frontends.torch.tracing.special.stand_ins import has_stand_ins, products_of_stand_ins
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_state
 from tmconvert.frontends.torch.tracing.watches import (
     calls_of_constructors,
@@ -175,6 +176,7 @@ class ModuleRun:
             same_randomness(),
             marked_as_exported(*self.answers),
             wide_state(self.module),
+            products_of_stand_ins(self.module),
         ):
             yield
 
@@ -254,10 +256,13 @@ class ModuleRun:
         self.top.args, self.top.kwargs = map_leaves(bound, plain_structure((args, kwargs), opener("takes")))
         self.inputs = tuple(arrays)
 
-    def traced(self) -> TracedModule:
-        """Returns the TracedModule of the run; its inputs and outputs become the example."""
+    def traced(self, *, of_run: bool = False) -> TracedModule:
+        """Returns the TracedModule of the run; its inputs and outputs become the example.
+
+        ``of_run`` leaves it the stand-ins of weights, so that it computes what the run did.
+        """
         changed = {**self.recorder.written, **self.recorder.guard.changed}
-        arrays = Arrays(changed)
+        arrays = Arrays(changed, of_run=of_run)
         held = functools.partial(held_tensors, self.recorder.packed)
         modules, names = hierarchy(self.module if self.is_module else None, self.class_name, arrays, held)
         traced = assemble(self.recorder.tape, modules, names, arrays)
@@ -273,6 +278,8 @@ class ModuleRun:
 
     def example(self) -> Example:
         """Returns the inputs of the run and the outputs of the module by itself, where these are known."""
+        if has_stand_ins(self.module):
+            return Example(self.inputs, None)
         return Example(self.inputs, self.outputs if self.expected is None else self.expected)
 
     def _notes(self, written: list[str]) -> list[str]:

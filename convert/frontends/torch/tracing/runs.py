@@ -31,6 +31,11 @@ from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, T
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken
 from tmconvert.frontends.torch.tracing.special.quantized import observers_at_rest
+from tmconvert.frontends.torch.tracing.special.stand_ins import (
+    has_stand_ins,
+    products_of_stand_ins,
+    stored_weights,
+)
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import is_widened, wide_state
 from tmconvert.ir.arrays import are_equal
 from tmconvert.ir.traced_module import Example
@@ -94,7 +99,8 @@ class Runs:
         """Runs the module at other sizes for references."""
         from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
 
-        first = Example(self.first.inputs, self.first.outputs)
+        outputs = None if has_stand_ins(self.first.module) else self.first.outputs
+        first = Example(self.first.inputs, outputs)
         return Rerun(self.compared, self.inputs, first, self.original)
 
     def _with_traced_int(self, first: ModuleRun) -> ModuleRun:
@@ -443,7 +449,8 @@ class UntouchedModule:
             name: torch.from_numpy(np.array(array)).to(tensor.device, tensor.dtype)
             for (name, tensor), array in pairs
         }
-        made = self.outputs(others, rounding)
+        with stored_weights(self._module):
+            made = self.outputs(others, rounding)
         return None if made is None else list(made)
 
     def _is_unchanged(self) -> bool:
@@ -468,6 +475,7 @@ class UntouchedModule:
             held = [*guard.generators, *generators_in([self._module, *self._modules])]
             stack.enter_context(taken_from_outside(Outside(), held))
             stack.enter_context(wide_state(self._module))
+            stack.enter_context(products_of_stand_ins(self._module))
             stack.enter_context(observers_at_rest(self._modules))
             yield
 

@@ -344,7 +344,7 @@ def _check_empty(
         return
     try:
         with validate_dynamic_shapes.without_guards(first.tape):
-            graph = first.traced()
+            graph = first.traced(of_run=True)
         made = [leaf for leaf in leaves(run_module(graph, other.inputs)) if isinstance(leaf, np.ndarray)]
     except Exception:  # what the interpreter cannot run at this size is not compared
         return

@@ -117,7 +117,7 @@ def compute_the_same(first: ModuleRun, found: ModuleRun) -> bool:
         return False
     try:
         with without_guards(first.tape):
-            graph = first.traced()
+            graph = first.traced(of_run=True)
         made = [leaf for leaf in leaves(run_module(graph, found.inputs)) if isinstance(leaf, np.ndarray)]
     except Exception:  # what the interpreter cannot run at this size is not compared
         return False

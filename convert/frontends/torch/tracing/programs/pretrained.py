@@ -21,6 +21,7 @@ from tmconvert.frontends.torch.pretrained import CONFIG, PretrainedFolder, unusa
 from tmconvert.frontends.torch.tracing.programs.checkpoint_integers import mark_parameters, restore_weights
 from tmconvert.frontends.torch.tracing.programs.confined_libraries import confined
 from tmconvert.frontends.torch.tracing.recording.users_code import shown
+from tmconvert.frontends.torch.tracing.special.stand_ins import put_stand_ins
 from tmconvert.ir.types import Kwargs
 
 OLDEST = (4, 56)  # of transformers: the first release whose from_pretrained has dtype
@@ -63,6 +64,7 @@ def pretrained_model(folder: PretrainedFolder) -> Pretrained:
     except Exception as error:  # of many kinds: unknown options, other shapes
         raise unusable(folder.path, f"transformers cannot load it: {shown(error):.300}") from error
     notes = [*_notes(folder, kind, report), *mark_parameters(model, matrices, weights)]
+    put_stand_ins(model)
     return Pretrained(model.eval(), notes)
 
 

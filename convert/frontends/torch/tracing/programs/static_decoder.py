@@ -22,6 +22,7 @@ from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
     cache_in,
     vocabulary_size,
 )
+from tmconvert.frontends.torch.tracing.special.stand_ins import stored_weights
 
 PREFILL, DECODE = "prefill", "decode"
 _KEYS, _VALUES = "kv_cache_k_{}", "kv_cache_v_{}"
@@ -132,7 +133,7 @@ def static_parts(model: Any, length: int, prefills: Sequence[int]) -> Mapping[st
 
 def logits_after(model: Any, tokens: Sequence[int]) -> np.ndarray:
     """Returns the logits after tokens, float32[vocabulary], which the model computes without a cache."""
-    with torch.no_grad():
+    with torch.no_grad(), stored_weights(model):
         made = model(input_ids=torch.tensor([list(tokens)]), use_cache=False)
     found: np.ndarray = made.logits[0, -1].float().numpy()
     return found

@@ -15,6 +15,7 @@ from tmconvert.ir.fake_quant import with_integers
 from tmconvert.ir.inert import GlobalRef
 
 INTEGERS = "_tmconvert_integers"  # attribute of a parameter that was restored from an IntegerMatrix
+STORED = "_tmconvert_stored"  # attribute of a parameter that has other numbers while it is traced
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 
 
@@ -51,17 +52,18 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
 class Arrays:
     """Caches the array of each tensor; an array shares its tensor's memory.
 
-    Tensors that the module writes to, given by their ids, are copied, since the next run changes them.
+    Tensors that the module writes to, given by their ids, are copied, since the next run changes them. A
+    parameter with a stand-in has the array that is stored, unless ``of_run``.
     """
 
-    def __init__(self, written: Container[int]) -> None:
-        self._written = written
+    def __init__(self, written: Container[int], *, of_run: bool = False) -> None:
+        self._written, self._of_run = written, of_run
         self._arrays: dict[int, np.ndarray] = {}
 
     def of(self, tensor: torch.Tensor) -> np.ndarray:
         array = self._arrays.get(id(tensor))
         if array is None:
-            array = array_of(tensor)
+            array = array_of(tensor if self._of_run else getattr(tensor, STORED, tensor))
             self._arrays[id(tensor)] = array = array.copy() if id(tensor) in self._written else array
         return array
 

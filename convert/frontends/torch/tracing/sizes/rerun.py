@@ -54,10 +54,10 @@ class Rerun:
             self._scaled.add(key)
             self._by_itself.discard(key)
         found = self._known[key]
-        if isinstance(found, Example) and self._original is not None and key not in self._by_itself:
+        if isinstance(found, Example) and found.outputs and self._original and key not in self._by_itself:
             self._by_itself.add(key)
             made = self._original.run(found.inputs)
-            if made is not None and len(made) == len(found.outputs or ()):
+            if made is not None and len(made) == len(found.outputs):
                 found = self._known[key] = found._replace(outputs=tuple(made))
         return found
 
