@@ -57,6 +57,7 @@ class GraphCandidates:
         module.example = None
         assert module.graph is not None
         cut_graph(module.graph, [name for name in used if name not in made], outputs, {})
+        _drop_unread(module)
         if not self.has_weights:
             _make_up_constants(module, self.edits)
         if self.edits.dropped or self.edits.sizes:
@@ -146,6 +147,29 @@ def _nodes(tree: object) -> list[Node]:
 
 def _is_weight(value: object) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "f" and value.size > 1
+
+
+def _drop_unread(module: TracedModule) -> None:
+    """Leaves a flat module only the tensors, and the modules without graphs, that its graph reads."""
+    assert module.graph is not None
+    read = {expr.name for expr in module.graph if isinstance(expr, GetAttr)}
+
+    def part(source: TracedModule, prefix: str = "") -> TracedModule:
+        if prefix[:-1] in read:
+            return source
+        made = TracedModule(source.name, source.class_name, vocabulary=source.vocabulary)
+        made.tensors = {name: each for name, each in source.tensors.items() if prefix + name in read}
+        made.attributes, made.buffers = source.attributes, source.buffers & made.tensors.keys()
+        parts = {name: part(each, f"{prefix}{name}.") for name, each in source.children.items()}
+        made.children = {
+            name: each
+            for name, each in parts.items()
+            if each.tensors or each.children or prefix + name in read
+        }
+        return made
+
+    found = part(module)
+    module.children, module.tensors = found.children, found.tensors
 
 
 def _make_up_constants(module: TracedModule, edits: Edits) -> None:
