@@ -85,7 +85,14 @@ class Reduction:
         return candidate is not None and self.failure.is_like(self.trials.failure(candidate, self.folder))
 
     def run(self, path: Path, catalogue: Mapping[str, Op], makes_report: bool = False) -> Reduced:
-        """Writes the result to ``path``."""
+        """Writes the result to ``path``; the caller's model keeps its weights."""
+        try:
+            return self._run(path, catalogue, makes_report)
+        finally:
+            if not isinstance(self.candidates, ProgramCandidates):
+                self.candidates.drop_weights(False)
+
+    def _run(self, path: Path, catalogue: Mapping[str, Op], makes_report: bool) -> Reduced:
         candidates = self.candidates
         kept = smallest_failing(candidates.count, self.fails, candidates.named(self.failure))
         if not isinstance(candidates, ProgramCandidates):

@@ -97,7 +97,11 @@ def test_a_pytorch_model_becomes_a_program_that_fails() -> None:
     assert len(text.splitlines()) <= 15 and "linalg" in text and not re.search(r"\d\.\d", text)
     with pytest.raises(UsageError, match=r"TM6002.*\.py or \.tm"):
         api.reduce("net.tm", "small.onnx")
-    found = api.reduce("net.tm", "small.tm")
+    module = api.load("net.tm")
+    weights = {path: dict(each.tensors) for path, each in module.modules()}
+    found = api.reduce(module, "small.tm")
+    for path, each in module.modules():
+        assert all(each.tensors[name] is value for name, value in weights[path].items())
     small = api.load("small.tm")
     assert found.failure.code == "TM2003" and small.graph is not None
     assert not any(each.tensors for _, each in small.modules())
