@@ -9,8 +9,9 @@ import pytest
 import torch
 
 import tmconvert
+from tmconvert.frontends.torch.tracing.recording.arrays import has_stand_ins
 from tmconvert.frontends.torch.tracing.special import stand_ins
-from tmconvert.frontends.torch.tracing.special.stand_ins import has_stand_ins, put_stand_ins, stored_weights
+from tmconvert.frontends.torch.tracing.special.stand_ins import put_stand_ins, stored_weights
 
 pytestmark = pytest.mark.torch
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from tmconvert.frontends.torch.tracing.data.outside import (
     taken_from_outside,
     variables_noted,
 )
-from tmconvert.frontends.torch.tracing.recording.arrays import Arrays, array_of
+from tmconvert.frontends.torch.tracing.recording.arrays import Arrays, array_of, has_stand_ins
 from tmconvert.frontends.torch.tracing.recording.assemble import assemble
 from tmconvert.frontends.torch.tracing.recording.copies import refused_swaps
 from tmconvert.frontends.torch.tracing.recording.leaf_calls import calls_of_leaves, unused_symbolics
@@ -51,7 +51,6 @@ from tmconvert.frontends.torch.tracing.sizes.cache_lengths import count_by_sizes
 from tmconvert.frontends.torch.tracing.sizes.replaced_functions import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.special.gradients import calls_of_autograd, is_close
 from tmconvert.frontends.torch.tracing.special.quantized import dtype_of, observers_at_rest, qparams_of
-from tmconvert.frontends.torch.tracing.special.stand_ins import has_stand_ins, products_of_stand_ins
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide_state
 from tmconvert.frontends.torch.tracing.watches import (
     calls_of_constructors,
@@ -302,6 +301,15 @@ class ModuleRun:
     @property
     def tape(self) -> Tape:
         return self.recorder.tape
+
+
+def products_of_stand_ins(module: Module) -> AbstractContextManager[object]:
+    """Makes products with stand-ins of a module take a fraction of their time within the context."""
+    if not has_stand_ins(module):
+        return nullcontext()
+    from tmconvert.frontends.torch.tracing.special.stand_ins import ProductsOfStandIns
+
+    return ProductsOfStandIns()
 
 
 def _check_real(tensor: torch.Tensor, what: str) -> None:

@@ -20,9 +20,10 @@ from tmconvert.frontends.torch.tracing.module_run import (
     Answers,
     ModuleRun,
     have_same_outputs,
+    products_of_stand_ins,
     run_like_plain,
 )
-from tmconvert.frontends.torch.tracing.recording.arrays import array_of
+from tmconvert.frontends.torch.tracing.recording.arrays import array_of, has_stand_ins
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, modules_of
 from tmconvert.frontends.torch.tracing.recording.objects import opener
 from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard, same_folder, same_randomness
@@ -31,11 +32,6 @@ from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, T
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken
 from tmconvert.frontends.torch.tracing.special.quantized import observers_at_rest
-from tmconvert.frontends.torch.tracing.special.stand_ins import (
-    has_stand_ins,
-    products_of_stand_ins,
-    stored_weights,
-)
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import is_widened, wide_state
 from tmconvert.ir.arrays import are_equal
 from tmconvert.ir.traced_module import Example
@@ -449,7 +445,7 @@ class UntouchedModule:
             name: torch.from_numpy(np.array(array)).to(tensor.device, tensor.dtype)
             for (name, tensor), array in pairs
         }
-        with stored_weights(self._module):
+        with self._stored_weights():
             made = self.outputs(others, rounding)
         return None if made is None else list(made)
 
@@ -458,6 +454,13 @@ class UntouchedModule:
             again = self.outputs({})
             self._is_same = again is not None and self.first is not None and are_equal(again, self.first)
         return self._is_same
+
+    def _stored_weights(self) -> AbstractContextManager[None]:
+        if not has_stand_ins(self._module):
+            return nullcontext()
+        from tmconvert.frontends.torch.tracing.special.stand_ins import stored_weights
+
+        return stored_weights(self._module)
 
     @contextmanager
     def _as_it_is(self, follows_gradients: bool) -> Iterator[None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Any
 
 import ml_dtypes
@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from tmconvert.errors import UnsupportedError
+from tmconvert.frontends.torch.tracing.recording.modes import modules_of
 from tmconvert.frontends.torch.tracing.special.quantized import qparams_of
 from tmconvert.ir.fake_quant import with_integers
 from tmconvert.ir.inert import GlobalRef
@@ -47,6 +48,12 @@ def array_of(tensor: torch.Tensor) -> np.ndarray:
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(BFLOAT16)
     return tensor.numpy()
+
+
+def has_stand_ins(module: Callable[..., object]) -> bool:
+    """Whether a parameter of a module, or of one that a function refers to, has a stand-in."""
+    held = (each._parameters.values() for each in modules_of(module))
+    return any(hasattr(parameter, STORED) for parameters in held for parameter in parameters)
 
 
 class Arrays:

@@ -7,9 +7,8 @@ stand for (``STORED``), which are those of the graph and of references. Their pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -17,6 +16,7 @@ from torch.overrides import TorchFunctionMode
 
 from tmconvert.frontends.torch.tracing.recording.arrays import INTEGERS, STORED
 from tmconvert.frontends.torch.tracing.recording.modes import modules_of
+from tmconvert.ir.types import Args, Kwargs
 from tmconvert.output.scratch import scratch_array
 
 LARGE_MODEL = 8 << 30  # bytes of float32 parameters
@@ -60,17 +60,12 @@ def _numbers(rows: int, columns: int) -> np.ndarray:
     return made.reshape(-1)
 
 
-def has_stand_ins(module: Any) -> bool:
-    """Whether parameters of a module, or of one that a function refers to, have stand-ins."""
-    return next(_stored(module), None) is not None
-
-
-class _FewColumns(TorchFunctionMode):
+class ProductsOfStandIns(TorchFunctionMode):
     """Computes products with stand-ins of matrices from the columns that are not zero."""
 
     def __torch_function__(
-        self, func: Any, types: object, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
+        self, func: Callable[..., object], types: object, args: Args = (), kwargs: Kwargs | None = None
+    ) -> object:
         if func is torch.nn.functional.linear and len(args) > 1 and _is_stand_in(args[1]):
             input, weight, *others = args
             first = getattr(weight, _FIRST)
@@ -79,18 +74,13 @@ class _FewColumns(TorchFunctionMode):
         return func(*args, **(kwargs or {}))
 
 
-def products_of_stand_ins(module: Any) -> AbstractContextManager[Any]:
-    """Makes products with stand-ins of a module take a fraction of their time within the context."""
-    return _FewColumns() if has_stand_ins(module) else nullcontext()
-
-
 def _is_stand_in(tensor: torch.Tensor) -> bool:
     stored = getattr(tensor, STORED, None)
     return stored is not None and stored.data_ptr() != tensor.data_ptr()
 
 
 @contextmanager
-def stored_weights(module: Any) -> Iterator[None]:
+def stored_weights(module: Callable[..., object]) -> Iterator[None]:
     """Puts the stored numbers in the place of stand-ins within the context."""
     replaced = [(parameter, parameter.data) for parameter in _stored(module)]
     try:
@@ -102,6 +92,6 @@ def stored_weights(module: Any) -> Iterator[None]:
             parameter.data = data
 
 
-def _stored(module: Any) -> Iterator[torch.nn.Parameter]:
-    modules = [module] if isinstance(module, torch.nn.Module) else modules_of(module)
-    yield from (each for part in modules for each in part.parameters() if hasattr(each, STORED))
+def _stored(module: Callable[..., object]) -> Iterator[torch.nn.Parameter]:
+    for part in modules_of(module):
+        yield from (each for each in part._parameters.values() if each is not None and hasattr(each, STORED))
