@@ -13,7 +13,9 @@ from tmconvert.ir.types import name_of
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.target_graph import Operands, TargetGraph, Value
 from tmconvert.targets.onnx.passes.casts import cast_plan
-from tmconvert.targets.onnx.size_operators import OnnxSizeOperators, static_attributes
+from tmconvert.targets.onnx.size_operators import OnnxSizeOperators, has_empty_axis, static_attributes
+
+_ALLOWS_ZERO = 14  # the opset of Reshape's attribute
 
 
 class OnnxBuilder(Builder):
@@ -49,6 +51,10 @@ class OnnxBuilder(Builder):
         assert isinstance(self.graph.version, int)
         inputs = tuple(self.sizes.resolved(type, inputs))
         options = static_attributes(type, options, self.graph.version)
+        if type == "Reshape" and self.graph.version >= _ALLOWS_ZERO:
+            x, target, shape = *inputs[:2], options.get("shape", self.result_types[0].shape)
+            if x is not None and target is not None and has_empty_axis(x, target, shape):
+                options["allowzero"] = 1
         dtypes = tuple(None if value is None else name_of(value.dtype) for value in inputs)
         try:
             plan = cast_plan(type, dtypes, self.graph.version)

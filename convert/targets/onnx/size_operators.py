@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tmconvert.ir.symbolic.data_dependent import data_symbols
-from tmconvert.ir.symbolic.dims import Dim, Floor, Size
+from tmconvert.ir.symbolic.dims import Dim, Floor, Size, same_size
 from tmconvert.ir.symbolic.journal import current_journal
 from tmconvert.lowering.builder import Builder
 from tmconvert.lowering.size_operators import SizeOperators, is_same_size, plain_attributes, terms_of
@@ -122,3 +122,19 @@ def _reshape_sizes(sizes: Sequence[Size], shape: Sequence[Size]) -> list[int] | 
         return [size if isinstance(size, int) else -1 for size in sizes]
     may_be_empty = 0 in numbers and data_symbols(list(sizes))
     return numbers if numbers.count(-1) <= (0 if may_be_empty else 1) else None
+
+
+def has_empty_axis(x: Value, target: Value, shape: Sequence[Size]) -> bool:
+    """Whether the target of a Reshape to ``shape`` may have a 0 that is a size, and not that of ``x``.
+
+    Caches of no positions have such sizes. Without ``allowzero``, a 0 copies the size of the same axis.
+    """
+    kept = [*x.shape[: len(shape)], *[-1] * (len(shape) - len(x.shape))]
+    if target.data is not None:
+        return any(size == 0 != old for size, old in zip(shape, kept, strict=True) if isinstance(size, int))
+    return any(_may_be_zero(size) and not same_size(size, old) for size, old in zip(shape, kept, strict=True))
+
+
+def _may_be_zero(size: Size) -> bool:
+    terms = terms_of(size)
+    return any(factor < 0 for _, factor in terms) or all(monomial for monomial, _ in terms)

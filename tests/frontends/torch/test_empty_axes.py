@@ -50,3 +50,20 @@ def test_axes_without_elements(name: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.asarray(traced(X.numpy())), CALLS[name](X).numpy())
     tmconvert.to_onnx(traced, tmp_path / "net.onnx")
     tmconvert.to_tflite(traced, tmp_path / "net.tflite")
+
+
+def test_a_reshape_to_an_open_size_that_is_empty(tmp_path: Path) -> None:
+    """A computed 0 is a size: it does not copy that of the same axis, as a 0 in a constant does."""
+    import onnxruntime
+
+    def joined(x: torch.Tensor) -> torch.Tensor:
+        return torch.cumsum(x.reshape(-1, 8), 0).reshape(x.shape[0], x.shape[1], 8)
+
+    sizes = {"x": {0: "batch", 1: "past"}}
+    tmconvert.to_onnx(
+        joined, tmp_path / "net.onnx", example_inputs=[torch.randn(2, 5, 8)], dynamic_shapes=sizes
+    )
+    session = onnxruntime.InferenceSession(str(tmp_path / "net.onnx"))
+    for shape in ((1, 0, 8), (0, 3, 8), (2, 3, 8)):
+        (made,) = session.run(None, {"x": np.ones(shape, np.float32)})
+        assert made.shape == shape
