@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tmconvert.packaging.kind import Converted, Parts
+from tmconvert.packaging.trial import Wrong
 
 STEPS = 16  # tokens to decode
 # differences of the two best logits, by the largest, below which rounding decides which one is the best
@@ -68,7 +69,7 @@ def continuations_of_source(made: Converted, prompts: Sequence[Prompt]) -> list[
 def continuations_of_files(
     folder: Path, parts: Parts, prompts: Sequence[Prompt]
 ) -> list[Continuation] | None:
-    """Returns what files decode in ONNX Runtime; None where that is not installed."""
+    """Returns what files decode in ONNX Runtime; None where that is not installed. Raises Wrong."""
     try:
         import onnxruntime
     except ImportError:
@@ -81,8 +82,13 @@ def continuations_of_files(
         names = [each["name"] for each in report.outputs]
         return lambda feeds: dict(zip(names, session.run(names, dict(feeds)), strict=True))
 
-    runs = {name: (part(folder / file.path, report), report) for name, (file, report) in parts.files.items()}
-    return [_decoded(runs, prompt, has_cache=True) for prompt in prompts]
+    try:
+        runs = {
+            name: (part(folder / file.path, report), report) for name, (file, report) in parts.files.items()
+        }
+        return [_decoded(runs, prompt, has_cache=True) for prompt in prompts]
+    except Exception as error:  # of no common class
+        raise Wrong(f"ONNX Runtime does not run the files: {str(error).strip()!s:.200}") from error
 
 
 def _decoded(runs: Mapping[str, tuple[Run, Any]], prompt: Prompt, *, has_cache: bool) -> Continuation:

@@ -22,7 +22,7 @@ def trial(made: Converted) -> Trial:
         features = {name: np.array(each, np.int64) for name, each in answer["features"].items()}
         outputs = original and original.run([features[each["name"]] for each in report.inputs])
         if not outputs:
-            return "opened"
+            return "not compared with PyTorch, which cannot be run again"
         error = difference_of_arrays({"": unpacked(answer["vectors"])}, {"": outputs[1]})
         refuse_difference(parts, "PyTorch", error)
         return f"PyTorch's vectors of {len(TEXTS)} texts to {error:.1e}"
