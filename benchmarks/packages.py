@@ -130,7 +130,6 @@ DETECTORS = {
     "yolo26": ("yolo26n.yaml", "DetectionModel", "detect"),
 }
 PIPELINES = ("stable-diffusion",)
-RANGES = ("m2m100",)  # whose positions are a table, which PyTorch enlarges
 KINDS = {
     "onnxruntime-genai": DECODERS,
     "transformers.js": (
@@ -288,7 +287,7 @@ def _numbered_words() -> Any:
 def row(name: str, kind: str, folder: Path) -> bool:
     """Makes a package, and prints what came of it."""
     start = time.process_time()
-    options: dict[str, Any] = {"accept_range": name in RANGES}
+    options: dict[str, Any] = {}
     if kind == "transformers.js":
         options["dtypes"] = ["fp32", "q4"]
     if kind == "litert-lm":

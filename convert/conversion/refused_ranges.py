@@ -21,10 +21,35 @@ _SUM = re.compile(r"(?<!\de)[-+*/%]")  # in an operand: a sum or a product of si
 _CALL = re.compile(r"\b(float32|[a-z]+64)\(")
 
 
-def refused_ranges(
+def refuse_ranges(
+    broken: Sequence[tuple[Guard, Mapping[str, int]]], symbols: Mapping[str, Symbol], positions: int | None
+) -> None:
+    """Raises UnsupportedError TM2030 for guards, each with sizes beyond it where the source runs, unless they
+    hold for all texts that the model has ``positions`` for.
+    """
+    refused = [each for each in broken if positions is None or not _holds_within(each[0], positions)]
+    if refused:
+        raise _refused_ranges(refused, symbols)
+
+
+def _holds_within(guard: Guard, positions: int) -> bool:
+    """Whether a guard holds at sizes whose sum is at most the number of positions of the model: beyond them,
+    as where a table of positions is enlarged, the model has no meaning.
+    """
+    symbols = guard.difference.symbols
+    for name, symbol in symbols.items():
+        for other in dict.fromkeys((0, 1, 2, positions // 2, positions - 1)):
+            others = {each: other for each in symbols if each != name}
+            numbers = np.arange(0, positions - sum(others.values()) + 1, symbol.unit)
+            if guard.broken_at({**others, name: numbers}).any():
+                return False
+    return bool(symbols)
+
+
+def _refused_ranges(
     broken: Sequence[tuple[Guard, Mapping[str, int]]], symbols: Mapping[str, Symbol]
 ) -> UnsupportedError:
-    """Returns the error TM2030 for guards, each with sizes beyond it where the source runs."""
+    """Returns the error TM2030 that shows the strictest guard."""
     ordered = sorted(broken, key=lambda each: _excluded(each[0], symbols), reverse=True)
     guard, sizes = ordered[0]
     names = [name for name in guard.difference.symbols if name in symbols]

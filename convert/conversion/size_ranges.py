@@ -66,7 +66,7 @@ class SizeChecks:
         self.opened, self.catalogue = opened, catalogue
         self.types = _types(symbolic.graph, {})
         self.rerun = module.rerun if has_source and not module.is_edited() else None
-        self.symbolic = symbolic
+        self.symbolic, self.positions = symbolic, module.positions
         self._evaluated: dict[tuple[tuple[str, int], ...], bool | None] = {}
         self._refused: dict[tuple[tuple[int, ...], ...], bool] = {}
         self._corners: list[Sizes] | None = None
@@ -427,7 +427,8 @@ def checked_sizes(
     """Returns the references for the file, and all guards.
 
     Raises SizesSettled for a guard that only a pass made: its sizes have to be specialized. Raises
-    UnsupportedError TM2030 if the model computes something else where a guard does not hold.
+    UnsupportedError TM2030 if the model computes something else where a guard does not hold, unless all
+    texts that it has positions for are within the guard.
     """
     guards = [*opened.bounds(), *journal.guards]
     others, broken, unknown = checks.others(guards)
@@ -451,9 +452,9 @@ def checked_sizes(
             broken.append((guard, sizes))
             found.append(guard)
     if broken and not accept_range:
-        from tmconvert.conversion.refused_ranges import refused_ranges
+        from tmconvert.conversion.refused_ranges import refuse_ranges
 
-        raise refused_ranges(broken, opened.symbols)
+        refuse_ranges(broken, opened.symbols, checks.positions)
     others += [trial for trial in equal if trial.sizes not in [each.sizes for each in others]]
     needed = [guard for guard in guards if guard not in needless]
     return [*trials, *others], [*needed, *found, *unknown]

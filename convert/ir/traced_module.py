@@ -148,6 +148,7 @@ class TracedModule(Extensible):
         self._model: TracedModule | None = None  # that it is a part of
         self.dynamic_shapes: dict[str, dict[int, str]] | None = None
         self.rerun: Source | None = None
+        self.positions: int | None = None  # that a configuration states, of texts
         self.notes: list[str] = []
         self.watch_points: list[Node] = []
         self.watch_node_value: dict[Node, Any] = {}

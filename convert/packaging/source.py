@@ -12,7 +12,7 @@ from tmconvert.errors import LoadError
 from tmconvert.errors.source import Source as Place
 from tmconvert.formats.mapped_file import read_regular
 from tmconvert.frontends.torch.hub_cache import cache, cached_folder, is_hub_name
-from tmconvert.frontends.torch.pretrained import CONFIG, MOST_BYTES, check_folder
+from tmconvert.frontends.torch.pretrained import CONFIG, MOST_BYTES, POSITIONS, check_folder
 
 GENERATION = "generation_config.json"
 # what tokenizers and preprocessors read; none of it is code
@@ -30,14 +30,6 @@ _LIBRARIES = {
 }
 _TOKENIZER, _NEWER = "tokenizer_config.json", b'"TokenizersBackend"'
 _MOST_OF_TOKENIZER = 1 << 28  # bytes
-_CONTEXTS = (
-    "max_position_embeddings",
-    "n_positions",
-    "n_ctx",
-    "max_seq_len",
-    "seq_length",
-    "max_target_positions",
-)
 _LONGEST = 4096  # tokens, where a configuration has no limit
 
 
@@ -72,7 +64,7 @@ class PackageSource(NamedTuple):
     @property
     def context(self) -> int:
         """Returns how many tokens the model can attend to."""
-        found = [self.text.get(name) for name in _CONTEXTS]
+        found = [self.text.get(name) for name in POSITIONS]
         return next((each for each in found if isinstance(each, int) and each > 0), _LONGEST)
 
     def setting(self, name: str) -> Any:

@@ -17,6 +17,11 @@ if TYPE_CHECKING:
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 INDEX, ADAPTER = f"{WEIGHTS}.index.json", "adapter_config.json"
 MOST_BYTES = 1 << 24  # of a configuration, and of an index
+# settings that state how many positions a model has, the most common first
+POSITIONS = (
+    *("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length"),
+    "max_target_positions",
+)
 
 
 class PretrainedFolder(NamedTuple):

@@ -244,7 +244,18 @@ def _trace_in_folder(
     with confined(folder, only_folder=True):  # plugins, and lines of source code, lie anywhere
         traced = _trace_of_user(module, args, kwargs, tracing)
     traced.notes += model.notes
+    traced.positions = _positions(model.module)
     return traced
+
+
+def _positions(model: Any) -> int | None:
+    """Returns how many positions the configuration of a model states; None for a model without them."""
+    from tmconvert.frontends.torch.pretrained import POSITIONS
+
+    config = getattr(model, "config", None)
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    found = (getattr(text, name, None) for name in POSITIONS)
+    return next((each for each in found if isinstance(each, int) and each > 0), None)
 
 
 def _trace_of_user(module: Any, args: Args, kwargs: Kwargs, tracing: Tracing) -> TracedModule:
