@@ -314,3 +314,56 @@ class Scores(torch.nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         scale = math.log(10000) if x.shape[0] > 1 else 1.0
         return (x @ x.T).softmax(1) @ x * scale
+
+
+class Positions(torch.nn.Module):
+    """A table of positions, which grows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        n = x.shape[1]
+        if n > len(TABLE):
+            return (torch.arange(n)[:, None] * torch.ones(4)).cos()
+        return TABLE.index_select(0, torch.arange(n))
+
+
+class Attention(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.positions = Positions()
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x + self.positions(x)
+        return F.scaled_dot_product_attention(x, x, x, is_causal=x.shape[1] > 1 and self.training)
+
+
+def test_a_comparison_without_effect_after_a_decision(tmp_path: Path) -> None:
+    """At a size of 1 the sides are joined after the comparison, and compute the same."""
+    net, sizes = Attention().eval(), {"x": {0: "b", 1: "n"}}
+    report = tmconvert.to_onnx(
+        net, tmp_path / "net.onnx", example_inputs=[torch.randn(2, 5, 4)], dynamic_shapes=sizes
+    )
+    assert not report.notes
+    session = onnxruntime.InferenceSession(str(tmp_path / "net.onnx"))
+    for n in (1, 12, 13, 20):
+        x = torch.randn(3, n, 4)
+        np.testing.assert_allclose(session.run(None, {"x": x.numpy()})[0], net(x).numpy(), atol=1e-5)
+
+
+def unwritten(x: Tensor) -> Tensor:
+    n = x.shape[1]
+    return x.cos() * len(f"{int(str(n), 16):b}") if n > 16 else x.sin()
+
+
+@pytest.mark.parametrize(("positions", "is_written"), [(None, False), (16, True), (17, False)])
+def test_a_range_of_all_positions_that_a_model_has(
+    positions: int | None, is_written: bool, tmp_path: Path
+) -> None:
+    traced = tmconvert.trace(unwritten, torch.randn(2, 5, 4), dynamic_shapes={"x": {0: "b", 1: "n"}})
+    traced.positions = positions
+    if is_written:
+        report = tmconvert.to_onnx(traced, tmp_path / "net.onnx")
+        assert report.notes == ["the file is valid for these sizes: n <= 16"]
+        return
+    with pytest.raises(UnsupportedError) as caught:
+        tmconvert.to_onnx(traced, tmp_path / "net.onnx")
+    assert caught.value.code == "TM2030"

@@ -28,7 +28,7 @@ from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, mod
 from tmconvert.frontends.torch.tracing.recording.objects import opener
 from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard, same_folder, same_randomness
 from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain_structure
-from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, Tape
+from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, Record, Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken
 from tmconvert.frontends.torch.tracing.special.quantized import observers_at_rest
@@ -72,6 +72,7 @@ class Runs:
         deciding: Collection[tuple[str, str]] = (),
     ) -> None:
         self.loops = loops  # to roll on all tapes
+        self.without_effect: set[Record] = set()  # comparisons of the first run, where its graph is right
         self.deciding = deciding  # comparisons of sizes whose both sides are wanted
         self._endless: set[str] = set()  # loops that end on data alone
         self._tried_sizes: dict[Any, TriedSizes] = {}  # by the decisions that are no comparisons of sizes
@@ -264,13 +265,19 @@ class Runs:
         found = self.run(others, known=self._known.pop((symbol.name, number), None))
         like, difference = self._like_first(found, others)
         self.rerun.remember(found.example(), difference)
-        is_same = self._has_loops() and not difference
+        is_same = self._has_joined_calls() and not difference
         if is_same and validate_dynamic_shapes.difference(self.first.tape, like.tape):
+            from tmconvert.frontends.torch.tracing.control_flow.size_ways import decided_otherwise
+
+            self.without_effect |= decided_otherwise(self.first.tape, found.tape)
             return self.first.tape  # whose graph computes the same
         return like.tape
 
-    def _has_loops(self) -> bool:
-        return self.loops is not None or self.first.tape.has_data_loops
+    def _has_joined_calls(self) -> bool:
+        """Whether the calls of the first run were joined to loops and branches: at few rounds, and where the
+        sides have more in common, they are others that compute the same.
+        """
+        return self.loops is not None or self.first.tape.has_data_loops or bool(self.deciding)
 
     def tape_at(self, sizes: Mapping[str, int]) -> Tape:
         """Returns the tape of a run with these numbers of elements."""
@@ -347,7 +354,7 @@ class Runs:
         difference = found.tape.unlike_plain or validate_dynamic_shapes.difference(
             self.first.tape, found.tape
         )
-        if difference and self._has_loops():
+        if difference and self._has_joined_calls():
             from tmconvert.frontends.torch.tracing.loops.rolling import compute_the_same
 
             return "" if compute_the_same(self.first, found) else difference

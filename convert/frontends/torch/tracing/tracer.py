@@ -25,7 +25,7 @@ from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation
 from tmconvert.frontends.torch.tracing.recording.modules import parameter_names
 from tmconvert.frontends.torch.tracing.recording.objects import cloned_object, is_cache, opener
 from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain_structure
-from tmconvert.frontends.torch.tracing.recording.tape import ROUNDS, Scope, Value, captured_tensors
+from tmconvert.frontends.torch.tracing.recording.tape import ROUNDS, Record, Scope, Value, captured_tensors
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import differing
 from tmconvert.frontends.torch.tracing.runs import Runs, UntouchedModule
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
@@ -251,6 +251,9 @@ def _size_checks(
     check = functools.partial(validate_dynamic_shapes.agreement, elements=elements)
     decides = functools.cache(lambda place: depends_on(runs, place, first, {}))
     checks = {each.name: check(each, first.tape, runs.at_size, depends_on=decides) for each in symbols}
+    needed = set[Record]().union(*(each.needed for each in checks.values()))
+    for each in checks.values():
+        each.without_effect |= runs.without_effect - needed
     if runs.deciding:
         from tmconvert.frontends.torch.tracing.control_flow.size_ways import FurtherDecisions, deciding
 

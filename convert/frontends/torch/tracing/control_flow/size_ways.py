@@ -8,6 +8,7 @@ with the condition as the keyword ``choice``: what the sides return may differ i
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -23,6 +24,7 @@ from tmconvert.ir.tree import leaves
 
 Place = tuple[str, str]  # of a comparison: the line and the operator
 MOST_TRIED = 24  # sizes of each symbol
+MOST_ELEMENTS = 1 << 28  # of a tensor in a run in search of another side
 FRUITLESS = 48  # sizes of a symbol after which it does not matter
 Inputs = Mapping[str, torch.Tensor]
 Answers = tuple[bool, ...]
@@ -41,6 +43,21 @@ def deciding(checks: Mapping[str, validate_dynamic_shapes.Agreement]) -> set[Pla
     """Returns the lines and operators of the comparisons that explain other calls at other sizes."""
     guards = {guard for check in checks.values() for guard in check.needed}
     return {(str(guard.source), guard.args[0]) for guard in guards}
+
+
+def decided_otherwise(first: Tape, second: Tape) -> set[Record]:
+    """Returns the guards of ``first`` whose lines also have the other outcome in ``second``, whose calls may
+    be joined elsewhere, so that sizes cannot be matched.
+    """
+    outcomes = {
+        (guard.source, guard.args[0], guard.args[-1])
+        for guard, _ in validate_dynamic_shapes.guards_of(second)
+    }
+    return {
+        guard
+        for guard, _ in validate_dynamic_shapes.guards_of(first)
+        if (guard.source, guard.args[0], not guard.args[-1]) in outcomes
+    }
 
 
 def with_both_sides(
@@ -173,7 +190,20 @@ def candidates(
         sizes = dict.fromkeys([*near, *extents, *symbol.others(), *around, validate_dynamic_shapes.FAR])
         largest = validate_dynamic_shapes.FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
         chosen = [each for each in sizes if 1 < each <= max(largest, 2 * symbol.number) and each != size]
+        chosen = [each for each in chosen if each < size or _results_fit(tape, size, each)]
         tried.append([(symbol.name, each) for each in [*chosen[:MOST_TRIED], 1]])
     for turn in itertools.zip_longest(*tried):
         for name, size in filter(None, turn):
             yield name, validate_dynamic_shapes.with_sizes(example, symbols, {**now, name: size})
+
+
+def _results_fit(tape: Tape, size: int, other: int) -> bool:
+    """Whether the results of a run are small at another size, to which all axes of this size are assumed to
+    change: a batch as long as a text that is long already needs gigabytes.
+    """
+    results = (each for record in tape.top.records() for each in record.results())
+    shapes = {tuple(map(int, each.shape)) for each in results if each.shape}
+    return all(
+        math.prod(other if extent == size else extent for extent in shape) <= MOST_ELEMENTS
+        for shape in shapes
+    )

@@ -67,7 +67,8 @@ def example_of(model: Any, named_tensors: NamedTensors, *, for_package: bool = F
 def encoder_example(model: Any, encoder: Any) -> Example:
     """Returns inputs of the encoder of an encoder-decoder, with sizes named for packages."""
     parameters = inspect.signature(encoder.forward).parameters
-    made = {name: given for name, given in _inputs(model, model.config, parameters) if name in parameters}
+    config = getattr(encoder, "config", model.config)  # two models that were joined have two vocabularies
+    made = {name: given for name, given in _inputs(model, config, parameters) if name in parameters}
     made.pop("token_type_ids", None)  # which programs do not pass; all are 0 then
     sizes = {name: {0: "batch", **axes} for name, (_, axes) in made.items()}
     return Example({name: tensor for name, (tensor, _) in made.items()}, renamed_sizes(sizes))

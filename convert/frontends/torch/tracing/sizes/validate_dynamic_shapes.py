@@ -158,7 +158,7 @@ def agreement(
             break
     if not agreed:
         result.reason = explained or f"the module fails at other sizes ({failure})"
-    if not result.reason and any(guard not in result.without_effect for guard, _ in _guards(tape)):
+    if not result.reason and any(guard not in result.without_effect for guard, _ in guards_of(tape)):
         untried = [number for number in symbol.neighbours() if number not in agreeing]
         result.reason = _at_other_sizes(symbol, tape, rerun, untried, result)
     if not result.reason and symbol.number < FAR and elements * FAR <= FAR_ELEMENTS * max(symbol.number, 1):
@@ -423,7 +423,7 @@ def unmatched_guards(first: Tape, second: Tape, end: Record | Scope | None = Non
         numbers = _Numbering()
         for step in numbers.without_layouts(_with_effect(tape)):
             _key(step, numbers)
-        guards = _guards(tape)  # both sides of a branch may have the same one
+        guards = guards_of(tape)  # both sides of a branch may have the same one
         shown.append({step: repr(_calculated(step, numbers, known)) for step, known in guards})
     steps = list(_steps(first.top))
     if end in steps:  # a size that is read early may be used late
@@ -439,7 +439,7 @@ def _is_of_sizes(step: Record | Scope) -> bool:
     return isinstance(step, Record) and all(v.shape is None and v.captured is None for v in step.results())
 
 
-def _guards(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
+def guards_of(tape: Tape) -> Iterator[tuple[Record, dict[Value, Record]]]:
     """Returns the comparisons of sizes, with the computations by their results."""
     calculations: dict[Value, Record] = {}
     for step in _steps(tape.top):
