@@ -76,8 +76,8 @@ def prompts(made: Converted) -> list[Prompt]:
     vocabulary = int(made.source.text.get("vocab_size") or 4)
     lengths = [min(length, max(1, made.source.context - STEPS)) for length in LENGTHS]
 
-    def tokens(length: int) -> np.ndarray:
-        return random.integers(min(3, vocabulary - 1), vocabulary, (1, length))
+    def tokens(length: int, count: int = vocabulary) -> np.ndarray:
+        return random.integers(min(3, count - 1), count, (1, length))
 
     if made.task == DECODER:
         return [Prompt(tokens(length)[0].tolist(), {}) for length in lengths]
@@ -85,7 +85,9 @@ def prompts(made: Converted) -> list[Prompt]:
         return [_with_image(made, tokens(length)[0].tolist(), random) for length in lengths]
     first = made.source.setting("decoder_start_token_id")
     start = [int(made.source.setting("bos_token_id") or 0) if first is None else int(first)]
-    return [Prompt(start, dict(_encoder_inputs(made, tokens(length), random))) for length in lengths]
+    joined = made.source.configuration.get("encoder")  # a model with a vocabulary of its own
+    count = int(joined.get("vocab_size") or vocabulary) if isinstance(joined, dict) else vocabulary
+    return [Prompt(start, dict(_encoder_inputs(made, tokens(length, count), random))) for length in lengths]
 
 
 def _with_image(made: Converted, tokens: list[int], random: np.random.Generator) -> Prompt:
