@@ -252,7 +252,7 @@ def _positions(model: Any) -> int | None:
     """Returns how many positions the configuration of a model states; None for a model without them."""
     from tmconvert.frontends.torch.pretrained import POSITIONS
 
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     text = config.get_text_config() if hasattr(config, "get_text_config") else config
     found = (getattr(text, name, None) for name in POSITIONS)
     return next((each for each in found if isinstance(each, int) and each > 0), None)
