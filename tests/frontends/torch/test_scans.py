@@ -92,8 +92,9 @@ def test_what_is_no_recurrence_is_no_loop() -> None:
     def forward(x: torch.Tensor) -> Any:
         return Largest.apply(torch.sigmoid(x), x)  # type: ignore[no-untyped-call]
 
-    traced = tmconvert.trace(forward, torch.randn(2, 8, 4), dynamic_shapes={"x": {1: "t"}})
-    assert "torch.scan" not in str(traced.graph)  # it is valid for the sizes with as many levels
+    for example in (torch.randn(2, 8, 4), torch.zeros(2, 8, 4)):  # zeros are what a recurrence makes of zeros
+        traced = tmconvert.trace(forward, example, dynamic_shapes={"x": {1: "t"}})
+        assert "torch.scan" not in str(traced.graph)  # it is valid for the sizes with as many levels
 
 
 def test_the_functions_are_afterwards_what_they_were() -> None:

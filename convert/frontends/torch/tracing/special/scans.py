@@ -78,8 +78,8 @@ def _replaced(recorder: Recorder, function: FunctionType) -> Iterator[None]:
         del names[place]
 
 
-def _are_tensors(elements: Any) -> bool:
-    return type(elements) in (tuple, list) and all(isinstance(each, torch.Tensor) for each in elements)
+def _are_tensors(elements: object) -> bool:
+    return isinstance(elements, (tuple, list)) and all(isinstance(each, torch.Tensor) for each in elements)
 
 
 def of_function(recorder: Recorder, forward: Callable[..., Any], args: tuple[Any, ...]) -> Any:
@@ -90,11 +90,17 @@ def of_function(recorder: Recorder, forward: Callable[..., Any], args: tuple[Any
     if not is_pair or recorder.follows_gradients or not args[1].is_floating_point():
         return None
     with suppress(RuntimeError):
-        expected = recorder.run(lambda: forward(*(each.detach().clone() for each in args)))
+        drawn = recorder.run(_drawn_like, args)  # what the example has, such as zeros, may tell nothing
+        expected = recorder.run(lambda: forward(*(each.clone() for each in drawn)))
         if isinstance(expected, torch.Tensor) and expected.shape == args[0].shape:
-            made = _as_loop(recorder, _linear, args, [None, expected], range(expected.dim()), False)
+            made = _as_loop(recorder, _linear, args, [None, expected], range(expected.dim()), False, drawn)
             return None if made is None else made[1]
     return None
+
+
+def _drawn_like(tensors: Tensors) -> list[torch.Tensor]:
+    random = torch.Generator().manual_seed(0)
+    return [torch.rand(each.shape, generator=random, dtype=each.dtype) for each in tensors]
 
 
 def _linear(state: Tensors, element: Tensors) -> list[torch.Tensor]:
@@ -106,18 +112,19 @@ def _as_loop(
     recorder: Recorder,
     operator: Operator,
     elements: Tensors,
-    expected: Any,
+    expected: Sequence[torch.Tensor | None],
     axes: Sequence[int],
     is_reverse: bool,
+    tried: Tensors | None = None,
 ) -> list[torch.Tensor] | None:
-    """Records the loop along the first of the axes that gives the ``expected``, and returns what it computes;
-    None where no loop does.
+    """Records the loop along the first of the axes that gives the ``expected`` for the elements, or for those
+    that are ``tried``, and returns what it computes; None where no loop does.
     """
     for axis in axes:
         steps = int.__int__(elements[0].shape[axis])
         if not LEAST_STEPS <= steps <= MOST_STEPS:
             continue
-        plain = recorder.run(_looped, operator, elements, axis, steps, is_reverse)
+        plain = recorder.run(_looped, operator, tried or elements, axis, steps, is_reverse)
         if recorder.run(_are_close, plain, expected):
             return _looped(operator, elements, axis, steps, is_reverse)
     return None
@@ -133,7 +140,7 @@ def _looped(
     return [torch.cat(column[:: -1 if is_reverse else 1], axis) for column in zip(*rows, strict=True)]
 
 
-def _are_close(made: Tensors, expected: Any) -> bool:
+def _are_close(made: Tensors, expected: Sequence[torch.Tensor | None]) -> bool:
     pairs = [(_plain(one), _plain(two)) for one, two in zip(made, expected, strict=True) if two is not None]
     scale = max((two.abs().max().item() for _, two in pairs if two.numel()), default=0.0)
     return all(
