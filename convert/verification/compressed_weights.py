@@ -8,7 +8,8 @@ The allowed difference of such a file is computed from the rounded weights, not 
 - The file agrees with a float32 file that holds the very numbers of its weights: within what float kernels
   differ by, where all kernels are of float32. Where kernels round activations, too, the float32 file is run
   with its activations rounded likewise, to several numbers of steps. By how much its outputs move is what
-  rounding does to this model; the file's may move ``_MARGIN`` times as much.
+  rounding does to this model; the file's may move ``_MARGIN`` times as much. For a file of float16 that is
+  off by more than 1e-2, the source is run with its results rounded likewise.
 
 The error due to fewer bits, which depends on the model, is measured and reported.
 """
@@ -16,7 +17,8 @@ The error due to fewer bits, which depends on the model, is measured and reporte
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -25,7 +27,7 @@ import numpy as np
 from tmconvert.lowering.target_graph import TargetGraph
 from tmconvert.output.atomic import temporary_folder, written
 from tmconvert.targets.registry import runtime_of, target_named
-from tmconvert.verification.compare import Comparison, check, compare, with_coarser
+from tmconvert.verification.compare import Comparison, check, compare, scale_of, with_coarser
 from tmconvert.verification.noise import decibels, energies
 from tmconvert.verification.references import References
 from tmconvert.verification.runtime import Runtime
@@ -33,6 +35,10 @@ from tmconvert.verification.verify import Verification, verify_written
 
 # The largest of several deviations that rounding to other places causes is hardly ever a fourth of one more.
 _MARGIN = 4
+_HALF_UNITS = 1 << 12  # in the last place of float32: half of one of float16
+_MOST_OF_HALVES = (
+    5e-2  # of the largest element: by how much float16 may move an output, where that is measured
+)
 
 
 def verify_compressed(
@@ -75,7 +81,9 @@ def verify_compressed(
             )
             stored = {name: array.astype(stored[name].dtype) for name, array in fed.items()}
             actual = _in_types_of(expected, runtime.run(paths, fed, plain.output_names))
-            found.append(files.compared(stored, actual))
+            found.append(
+                files.compared(stored, actual, functools.partial(reference.spread, given, _HALF_UNITS))
+            )
             if not number:
                 runs = [] if users is None else [users.run(paths, fed, plain.output_names)]
                 made = [actual, *(_in_types_of(expected, each) for each in runs)]
@@ -115,8 +123,16 @@ class _Files:
     names: Sequence[str]
     computes_in: str = ""
 
-    def compared(self, inputs: Mapping[str, np.ndarray], actual: Sequence[np.ndarray]) -> list[Comparison]:
-        """Compares the outputs ``actual``, in the file's layout. Raises VerificationError."""
+    def compared(
+        self,
+        inputs: Mapping[str, np.ndarray],
+        actual: Sequence[np.ndarray],
+        half_spread: Callable[[], Sequence[float]],
+    ) -> list[Comparison]:
+        """Compares the outputs ``actual``, in the file's layout. Raises VerificationError.
+
+        ``half_spread`` measures how far rounding to float16 moves each output of the source.
+        """
         exact, *rounded = [
             self.runtime.run(counterpart, inputs, self.names) for counterpart in self.counterparts
         ]
@@ -128,6 +144,14 @@ class _Files:
                 max(allowance, comparison.tolerance + _MARGIN * comparison.max_error)
                 for allowance, comparison in zip(allowed, moved, strict=True)
             ]
+        found = compare(actual, exact, self.names)
+        is_beyond = any(each.max_error > limit for each, limit in zip(found, allowed, strict=True))
+        if self.computes_in == "float16" and is_beyond:
+            shares = [
+                min(spread / scale_of(array), _MOST_OF_HALVES)
+                for spread, array in zip(half_spread(), exact, strict=True)
+            ]
+            allowed = [*map(max, allowed, shares)]
         return check(actual, exact, self.names, tolerances=allowed)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
 import zlib
@@ -49,6 +50,7 @@ MANY_ELEMENTS = 64  # of an output, of which one or another is moved far in each
 # A single element is moved by 16 units less than 4 times as far as by 1 unit in 7 % of trials with 3 runs,
 # and in 0.005 % of those with 17.
 MOST_RUNS = 17
+_SPREADS = 3  # runs that show how far a coarse rounding moves outputs
 _DISCRETE = 6  # runs, after which a change that coarser rounding does not increase is a discrete decision
 _RUNS = 5  # one that is decided by rounding falls the same way in all with a chance of one in sixteen
 
@@ -325,6 +327,11 @@ class Reference:
                     apart = np.abs(np.asarray(run[number], np.float64) - array)
                     found[number] = max(found[number], float(np.max(apart, initial=0)))
             yield found
+
+    def spread(self, inputs: Arrays, units: int) -> list[float]:
+        """Returns how far rounding by ``units`` in the last place of float32 moves each output's elements."""
+        *_, found = itertools.islice(self._distances(inputs, units), _SPREADS)
+        return found
 
     def own_errors(self, inputs: Arrays) -> list[float]:
         """Returns how far each output's elements in float32 are off float64 at most, 0 where unknown."""
