@@ -36,9 +36,7 @@ from tmconvert.verification.verify import Verification, verify_written
 # The largest of several deviations that rounding to other places causes is hardly ever a fourth of one more.
 _MARGIN = 4
 _HALF_UNITS = 1 << 12  # in the last place of float32: half of one of float16
-_MOST_OF_HALVES = (
-    5e-2  # of the largest element: by how much float16 may move an output, where that is measured
-)
+_MOST_OF_HALVES = 5e-2  # of the largest element: by how much measured roundings may move an output
 
 
 def verify_compressed(
