@@ -312,6 +312,15 @@ def products_of_stand_ins(module: Module) -> AbstractContextManager[object]:
     return ProductsOfStandIns()
 
 
+def stored_weights_of(module: Module) -> AbstractContextManager[None]:
+    """Puts the stored numbers in the place of stand-ins of a module within the context."""
+    if not has_stand_ins(module):
+        return nullcontext()
+    from tmconvert.frontends.torch.tracing.special.stand_ins import stored_weights
+
+    return stored_weights(module)
+
+
 def _check_real(tensor: torch.Tensor, what: str) -> None:
     """Raises UnsupportedError TM2020 if a tensor is complex, since no target file has complex tensors."""
     if tensor.is_complex():

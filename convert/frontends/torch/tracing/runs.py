@@ -22,6 +22,7 @@ from tmconvert.frontends.torch.tracing.module_run import (
     have_same_outputs,
     products_of_stand_ins,
     run_like_plain,
+    stored_weights_of,
 )
 from tmconvert.frontends.torch.tracing.recording.arrays import array_of, has_stand_ins
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, modules_of
@@ -452,7 +453,7 @@ class UntouchedModule:
             name: torch.from_numpy(np.array(array)).to(tensor.device, tensor.dtype)
             for (name, tensor), array in pairs
         }
-        with self._stored_weights():
+        with stored_weights_of(self._module):
             made = self.outputs(others, rounding)
         return None if made is None else list(made)
 
@@ -461,13 +462,6 @@ class UntouchedModule:
             again = self.outputs({})
             self._is_same = again is not None and self.first is not None and are_equal(again, self.first)
         return self._is_same
-
-    def _stored_weights(self) -> AbstractContextManager[None]:
-        if not has_stand_ins(self._module):
-            return nullcontext()
-        from tmconvert.frontends.torch.tracing.special.stand_ins import stored_weights
-
-        return stored_weights(self._module)
 
     @contextmanager
     def _as_it_is(self, follows_gradients: bool) -> Iterator[None]:
