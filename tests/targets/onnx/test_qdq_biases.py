@@ -11,7 +11,7 @@ import onnxruntime
 import pytest
 
 import tmconvert
-from tmconvert.inspection.environment import VNNI, environment
+from tmconvert.targets.onnx.verify.sessions import saturates_here
 
 torch = pytest.importorskip("torch")
 LEAST = 35.0  # decibels
@@ -49,7 +49,7 @@ def layer(kind: str) -> tuple[Any, tuple[int, ...]]:
 def check(path: Path, net: Any, x: Any, *, saturates: bool = False) -> None:
     """Checks the outputs and the biases; integer kernels that saturate on this processor are not used."""
     options = onnxruntime.SessionOptions()
-    if saturates and not VNNI & {*(environment().features or ())}:
+    if saturates and saturates_here():
         options.add_session_config_entry("session.disable_quant_qdq", "1")
     session = onnxruntime.InferenceSession(str(path), options)
     (made,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
