@@ -93,7 +93,7 @@ def apply(g, function, given, operators, results, inputs, captured):
 
 
 def _body(g: Emitter, function: Any, given: Sequence[Any], around: Sequence[Any]) -> Any:
-    """Returns the subgraph of a function, and its results, of which complex ones are pairs."""
+    """Returns the subgraph of a function, and its results; complex ones are pairs."""
     made = g.body(function, given, around)
     form = made.result
     made.set_result(tuple(made.outputs))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.recording.recorder import Recorder
 
 NAME = "associative_scan"
-MOST_STEPS = 512  # of a run, each of which is recorded
+MOST_STEPS = 512  # of a run; each is recorded
 LEAST_STEPS = 3  # that show along which axis a function scans
 Tensors = Sequence[torch.Tensor]
 Operator = Callable[[list[torch.Tensor], list[torch.Tensor]], Any]
