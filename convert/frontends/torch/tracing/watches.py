@@ -93,9 +93,9 @@ def calls_of_functions(recorder: Recorder) -> Iterator[None]:
 
             return applied(recorder, cls, forward, args)
         if recorder.follow_sizes and len(args) == 2 and not kwargs and is_ours():
-            from tmconvert.frontends.torch.tracing.special.scans import of_function
+            from tmconvert.frontends.torch.tracing.special.scans import recorded_recurrence
 
-            if (made := of_function(recorder, forward, args)) is not None:
+            if (made := recorded_recurrence(recorder, forward, args)) is not None:
                 return made
         return forward(*args)
 

@@ -82,7 +82,7 @@ def _are_tensors(elements: object) -> bool:
     return isinstance(elements, (tuple, list)) and all(isinstance(each, torch.Tensor) for each in elements)
 
 
-def of_function(recorder: Recorder, forward: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+def recorded_recurrence(recorder: Recorder, forward: Callable[..., Any], args: tuple[Any, ...]) -> Any:
     """Returns what an ``autograd.Function`` computes of two tensors, if that is a linear recurrence; else
     None.
     """

@@ -37,10 +37,11 @@ def put_stand_ins(model: torch.nn.Module) -> None:
     for parameter in large:
         by_shape.setdefault(parameter.shape, []).append(parameter)
     for shape, parameters in by_shape.items():
-        _put_in(parameters, _numbers(shape.numel() // shape[-1] + 1, shape[-1]))
+        _replace_by(parameters, _numbers(shape.numel() // shape[-1] + 1, shape[-1]))
 
 
-def _put_in(parameters: list[torch.nn.Parameter], numbers: np.ndarray) -> None:
+def _replace_by(parameters: list[torch.nn.Parameter], numbers: np.ndarray) -> None:
+    """Replaces parameters of one shape by views of ``numbers``, and keeps what they store."""
     for number, parameter in enumerate(parameters):
         columns = parameter.shape[-1]
         stored, integers = parameter.data, vars(parameter).pop(INTEGERS, None)
