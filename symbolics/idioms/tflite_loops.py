@@ -189,10 +189,13 @@ def _in_blocks(
     """Steps of an open number: a WHILE of blocks, in each a WHILE of ``BLOCK`` steps, one a turn.
 
     So all that is stacked is copied once a block, and in each step a block. The first block has fewer steps:
-    what is sliced has rows before it that are skipped, and so have the results.
+    what is sliced has rows before it that are skipped, and so have the results. Without steps there is one
+    block, since LiteRT also prepares the steps of a loop that does not begin.
     """
+    from tmconvert.ir.symbolic.clamps import maximum
+
     count = sliced[0].shape[0]
-    blocks = (count + BLOCK - 1) // BLOCK
+    blocks = (maximum(count, 1) + BLOCK - 1) // BLOCK
     missing = blocks * BLOCK - count
 
     def block(

@@ -59,6 +59,21 @@ def test_an_open_number_of_steps(name: str, tmp_path: Path) -> None:
             np.testing.assert_allclose(made, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_an_open_number_of_steps_that_may_be_none(tmp_path: Path) -> None:
+    def stacked(x: torch.Tensor) -> torch.Tensor:
+        state, rows = x.mean(0), [x[0]]
+        for number in range(1, len(x)):
+            state = (state + x[number]).tanh()
+            rows.append(state)
+        return torch.stack(rows)
+
+    path, sizes = tmp_path / "net.tflite", {"x": {0: "n"}}
+    tmconvert.to_tflite(stacked, path, example_inputs=(torch.randn(5, 4),), dynamic_shapes=sizes)
+    for count in (1, 2, BLOCK + 1):
+        x = torch.randn(count, 4)
+        np.testing.assert_allclose(run(Interpreter(str(path)), x)[0], stacked(x), rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("length", [257, 1000, 4100])
 def test_many_steps(length: int, tmp_path: Path) -> None:
     """Turns of 64 steps, and of 1024, with some left."""
