@@ -139,7 +139,7 @@ class Kind(NamedTuple):
     states that ``trace`` takes the lengths of caches, ``takes_states`` that layers may have other states than
     keys and values, ``copies_files`` that the files of the tokenizer are copied.
     ``suffixes`` are those by data type, and empty for a consumer that does not choose among data types.
-    ``options`` are added to those of conversions.
+    ``options`` of conversions are used where the caller gives none.
     ``refusal`` returns why a model is not taken, and an empty text if it is. ``write`` writes the files
     around the model files, and raises UnsupportedError TM2032. ``generalize`` changes the type of the model
     in the configuration to one that the consumer knows, and returns its name, empty where there is none.

@@ -10,16 +10,23 @@ from typing import Any
 
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.kind import Converted, Kind, layout, refused, write_json
+from tmconvert.packaging.shared_cache import share_caches
 from tmconvert.packaging.source import PackageSource
 from tmconvert.packaging.tasks import DECODER
 
 # settings of generate that its search has, with their neutral values
 _SEARCH = {"do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.0}
 _CACHE = "{}.%d.{}"
+_MOST_SHARED = 4096  # positions that caches have from the start, by default
 
 
 def _write(made: Converted) -> None:
-    write_json(made.folder / "genai_config.json", _configuration(made))
+    configuration = _configuration(made)
+    search, shares = configuration["search"], share_caches(made.folder / made.files[0][0].path)
+    search["past_present_share_buffer"] = shares
+    if shares:
+        search["max_length"] = min(search["max_length"], _MOST_SHARED)
+    write_json(made.folder / "genai_config.json", configuration)
 
 
 def _configuration(made: Converted) -> dict[str, Any]:
@@ -62,7 +69,7 @@ def _configuration(made: Converted) -> dict[str, Any]:
     chosen = {name: _SEARCH[name] if value is None else value for name, value in search.items()}
     return {
         "model": {name: value for name, value in model.items() if value is not None},
-        "search": {**chosen, "max_length": source.context, "past_present_share_buffer": False},
+        "search": {**chosen, "max_length": source.context},
     }
 
 
@@ -81,5 +88,6 @@ KIND = Kind(
     "onnxruntime-genai",
     Consumer("onnxruntime-genai", "open_genai.py", "pip install onnxruntime-genai"),
     layout("", DECODER),
+    options={"opset": 23},  # the first one with Attention
     write=_write,
 )

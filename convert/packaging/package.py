@@ -88,7 +88,7 @@ def _options_by_dtype(
 ) -> dict[str, dict[str, Any]]:
     """Returns the options of conversions by data type, the most exact first. Raises UsageError TM6002."""
     chosen = {name: value for name, value in options.items() if value is not None}
-    chosen |= kind.options
+    chosen |= {name: value for name, value in kind.options.items() if not chosen.get(name)}
     if kind.target == "tflite" and (others := sorted(chosen.keys() - {"weights"})):
         raise UsageError("TM6002", f"{kind.name} opens TFLite files: omit {', '.join(others)}")
     if not kind.suffixes:
