@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tmconvert
 from tests.cli.runner import run
 from tests.packaging.conftest import TINY
 from tmconvert import api
@@ -28,6 +29,7 @@ from tmconvert.packaging.tasks import DECODER
 from tmconvert.packaging.trial import answer_of
 
 EXACT, ROUNDED = True, False
+PROGRAMS = Path(tmconvert.__file__).with_name("packaging") / "programs"
 
 
 def folder_of(path: Path, architecture: str, **entries: Any) -> Path:
@@ -309,8 +311,10 @@ def test_a_decoder_for_genai(decoder: Path, tmp_path: Path, monkeypatch: pytest.
     (check,) = out["checks"]
     assert "48 of 48 tokens are PyTorch's" in check["result"]
     assert not check["left_out"] or "pip install onnxruntime-genai" in check["left_out"]
-    config = json.loads((tmp_path / "out" / "genai_config.json").read_text("utf-8"))["model"]
+    settings = json.loads((tmp_path / "out" / "genai_config.json").read_text("utf-8"))
+    config = settings["model"]
     assert (config["context_length"], config["decoder"]["num_key_value_heads"]) == (64, 2)
+    assert settings["search"]["past_present_share_buffer"]
     monkeypatch.setattr(Consumer, "ask", lambda *_: {"version": "1", "tokens": [[0] * 16] * 3})
     with pytest.raises(VerificationError, match="other tokens than PyTorch") as caught:
         api.package(decoder, tmp_path / "other", kind="onnxruntime-genai")
@@ -397,3 +401,15 @@ def test_tokens_beyond_the_vocabulary_are_not_set(ends: Any, wanted: list[int], 
     """Configurations have ends of another vocabulary where only its size was changed."""
     source = PackageSource(tmp_path, {"vocab_size": 61, "eos_token_id": ends}, {})
     assert known_ends(source) == wanted
+
+
+def test_a_tokenizer_that_ends_the_program_leaves_the_answer(tmp_path: Path) -> None:
+    script = tmp_path / "open_net.py"
+    script.write_text(
+        f"import os, sys\nsys.path.insert(0, {str(PROGRAMS)!r})\nfrom question import reply\n"
+        "reply(lambda question: {'tokens': [1]}, lambda question: os._exit(11))\n",
+        encoding="utf-8",
+    )
+    (tmp_path / "net").mkdir()
+    answer = Consumer("net", str(script), "").ask({"text": "a"}, tmp_path / "net", tmp_path)
+    assert answer == {"tokens": [1], "text_error": "the program ends"}

@@ -21,13 +21,15 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         while not generator.is_done():
             generator.generate_next_token()
         found["tokens"].append([int(token) for token in generator.get_sequence(0)][len(prompt) :])
-    if question["text"]:
-        try:
-            found["text_tokens"] = [int(token) for token in genai.Tokenizer(model).encode(question["text"])]
-        except Exception as error:
-            found["text_error"] = str(error)
     return found
 
 
+def tokens_of_text(question: dict[str, Any]) -> list[int]:
+    import onnxruntime_genai as genai
+
+    tokenizer = genai.Tokenizer(genai.Model(question["folder"]))
+    return [int(token) for token in tokenizer.encode(question["text"])]
+
+
 if __name__ == "__main__":
-    reply(answer)
+    reply(answer, tokens_of_text)

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import Any
 
 
-def reply(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-    """Answers the question in the folder that the command line names; an exception is the answer, too."""
+def reply(
+    answer: Callable[[dict[str, Any]], dict[str, Any]],
+    tokens_of_text: Callable[[dict[str, Any]], list[int]] | None = None,
+) -> None:
+    """Answers the question in the folder that the command line names; an exception is the answer, too.
+
+    ``tokens_of_text`` splits the text of the question. The answer without it is written before, since
+    tokenizers of some programs end the process.
+    """
     folder = Path(sys.argv[1])
     question = json.loads((folder / "question.json").read_text("utf-8"))
     try:
@@ -18,7 +25,17 @@ def reply(answer: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         found = {"missing": str(error)}
     except Exception as error:
         found = {"error": f"{type(error).__name__}: {error}"}
-    (folder / "answer.json").write_text(json.dumps(found), encoding="utf-8")
+    if tokens_of_text and question.get("text") and "tokens" in found:
+        _write(folder, {**found, "text_error": "the program ends"})
+        try:
+            found["text_tokens"] = tokens_of_text(question)
+        except Exception as error:
+            found["text_error"] = str(error)
+    _write(folder, found)
+
+
+def _write(folder: Path, answer: dict[str, Any]) -> None:
+    (folder / "answer.json").write_text(json.dumps(answer), encoding="utf-8")
 
 
 def unpacked(given: dict[str, Any]) -> Any:
