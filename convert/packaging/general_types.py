@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tmconvert.packaging.kind import Converted, write_json
 from tmconvert.packaging.source import json_object
-from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, VISION_LANGUAGE
+from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, VISION_LANGUAGE
 
 _CONFIGURATION = "config.json"
 _KEPT = (
@@ -41,7 +41,9 @@ def write_general_type(made: Converted) -> str:
     path, states = made.folder / _CONFIGURATION, dict(_states(made.caches))
     found = caches_of({name: shape for name, shape in made.caches.items() if name not in states})
     document = json_object(path)
-    if states and made.task == DECODER:
+    if made.task == ONCE:
+        changed = _once(made, document)
+    elif states and made.task == DECODER:
         changed = {**_layers_with_states(set(states.values()), made.caches), **_kept(document)}
     elif found is None or states or made.task not in _TYPES:
         return ""
@@ -94,6 +96,14 @@ def caches_of(shapes: Mapping[str, list[int | str]]) -> Caches | None:
     return Caches(len(layers), int(heads.pop()), key_size, value_size)
 
 
+def _once(made: Converted, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Describes one file, also of a type whose models have several."""
+    first = made.files[0][1].inputs[0]["name"]
+    sound = dict.fromkeys(("input_values", "input_features"), "wav2vec2")
+    chosen = {"input_ids": "bert", "pixel_values": "vit", **sound}.get(first)
+    return {**document, "model_type": chosen, "is_encoder_decoder": False} if chosen else {}
+
+
 def _decoder(caches: Caches, made: Converted, document: Mapping[str, Any]) -> dict[str, Any]:
     counts = {
         "num_hidden_layers": caches.layers,
@@ -111,7 +121,18 @@ def _decoder(caches: Caches, made: Converted, document: Mapping[str, Any]) -> di
 
 def _encoder_decoder(caches: Caches, made: Converted, document: Mapping[str, Any]) -> dict[str, Any]:
     inputs = {each["name"] for each in next(made.by_dtype()).files["encoder"][1].inputs}
-    if not inputs <= {"input_ids", "attention_mask"} or caches.key_size != caches.value_size:
+    if caches.key_size != caches.value_size:
+        return {}
+    if inputs == {"pixel_values"}:
+        settings = {
+            "model_type": "trocr",
+            "d_model": caches.heads * caches.key_size,
+            "decoder_layers": caches.layers,
+            "decoder_attention_heads": caches.heads,
+        }
+        decoder = {**settings, **_kept(document.get("decoder", document))}
+        return {**document, "model_type": "vision-encoder-decoder", "decoder": decoder}
+    if not inputs <= {"input_ids", "attention_mask"}:
         return {}
     return {
         "model_type": "bart",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 from tmconvert.packaging.source import PackageSource
 
 DECODER, ENCODER_DECODER, ONCE, SENTENCES = "decoder", "encoder-decoder", "once", "sentences"
 PIPELINE, VISION_LANGUAGE = "pipeline", "vision-language"
 DECODERS = ("ForCausalLM", "LMHeadModel")  # endings of classes of transformers that generate
 GENERATORS = (*DECODERS, "ForConditionalGeneration", "MTModel", "ForSpeechSeq2Seq", "EncoderDecoderModel")
+_HEAD = re.compile(r"For[A-Z]\w+$")
 NAMES = {
     DECODER: "decoders (...ForCausalLM)",
     ENCODER_DECODER: "encoder-decoders that generate",
@@ -21,7 +24,9 @@ NAMES = {
 def task_of(source: PackageSource) -> str:
     """Returns the task of a model; an empty text for one that is not known."""
     if source.configuration.get("is_encoder_decoder"):
-        return ENCODER_DECODER if source.architecture.endswith(GENERATORS) else ""
+        if source.architecture.endswith(GENERATORS):
+            return ENCODER_DECODER
+        return ONCE if _HEAD.search(source.architecture) else ""  # DETR, BART that classifies
     if source.architecture.endswith(DECODERS):
         return DECODER
     if not source.architecture.endswith(GENERATORS):

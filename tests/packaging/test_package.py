@@ -19,13 +19,14 @@ from tmconvert import api
 from tmconvert.errors import LoadError, TmconvertError, UnsupportedError, UsageError, VerificationError
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.continuations import Continuation, difference
+from tmconvert.packaging.general_types import write_general_type
 from tmconvert.packaging.kind import Converted, ModelFile
 from tmconvert.packaging.onnxruntime_genai import known_ends
 from tmconvert.packaging.package import refuse_unknown_states
 from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.sentence_transformers import vectors_of
 from tmconvert.packaging.source import PackageSource
-from tmconvert.packaging.tasks import DECODER
+from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, task_of
 from tmconvert.packaging.trial import answer_of
 
 EXACT, ROUNDED = True, False
@@ -232,6 +233,59 @@ def test_a_type_that_the_consumer_knows(
         answer_of(kind_named("transformers.js"), made, {})
     found = json.loads((tmp_path / "config.json").read_text("utf-8"))
     assert wanted.items() <= found.items()
+
+
+@pytest.mark.parametrize(
+    ("part", "name", "document", "wanted"),
+    [
+        (
+            "",
+            "input_ids",
+            {"architectures": ["T5EncoderModel"]},
+            {"model_type": "bert", "id2label": {"0": "a"}},
+        ),
+        ("", "input_features", {"architectures": ["NetForCTC"]}, {"model_type": "wav2vec2"}),
+        ("", "boxes", {"architectures": ["NetModel"]}, {"model_type": "net"}),
+        ("encoder", "pixel_values", {"decoder": {"model_type": "gpt2", "vocab_size": 9}}, {"d_model": 16}),
+        ("encoder", "input_values", {"decoder": {"model_type": "gpt2"}}, {"model_type": "gpt2"}),
+    ],
+)
+def test_a_general_type_by_the_input(
+    part: str, name: str, document: Any, wanted: Any, tmp_path: Path
+) -> None:
+    """Of models that are run once, and of decoders of what an encoder makes."""
+    path, document = tmp_path / "config.json", {"model_type": "net", "id2label": {"0": "a"}, **document}
+    path.write_text(json.dumps(document), "utf-8")
+    cache = {
+        f"past_key_values.0.{side}.{slot}": ["batch_size", 2, "past", 8]
+        for side in ("decoder", "encoder")
+        for slot in ("key", "value")
+    }
+    inputs = {part: [{"name": name, "shape": [2, 8]}]}
+    if part:
+        inputs["decoder"] = [{"name": key, "shape": shape} for key, shape in cache.items()]
+    files: list[Any] = [
+        (ModelFile(f"{each}.onnx", {}, each), SimpleNamespace(inputs=given)) for each, given in inputs.items()
+    ]
+    source = PackageSource(tmp_path, document, {})
+    made = Converted(source, ENCODER_DECODER if part else ONCE, {}, files, tmp_path)
+    write_general_type(made)
+    found = json.loads(path.read_text("utf-8"))
+    assert wanted.items() <= found.get("decoder", found).items()
+
+
+@pytest.mark.parametrize(
+    ("architecture", "wanted"),
+    [
+        ("DetrForObjectDetection", ONCE),
+        ("BartForSequenceClassification", ONCE),
+        ("BartForConditionalGeneration", ENCODER_DECODER),
+        ("BartModel", ""),
+    ],
+)
+def test_the_task_of_an_encoder_decoder(architecture: str, wanted: str, tmp_path: Path) -> None:
+    configuration = {"is_encoder_decoder": True, "architectures": [architecture]}
+    assert task_of(PackageSource(tmp_path, configuration, {})) == wanted
 
 
 def test_tokens_of_a_prefix_attend_to_each_other() -> None:

@@ -1,4 +1,4 @@
-"""Attention whose caches are updated in place, beside the file with caches that are joined."""
+"""Attention whose caches are updated in place, next to the file with caches that are joined."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import torch
 
 BATCH, TOKENS, PAST, NEW = 2, 8, 7, 5
+CHOICES = 4  # answers to choose from
 CACHES = ("cache", "past_key_values")  # the second in older releases
 IMAGE_SIZE, SAMPLES, FRAMES, MEL_BINS = 224, 16000, 200, 80
 Sizes = dict[str, dict[int, str]]
@@ -54,7 +55,7 @@ def example_of(model: Any, named_tensors: NamedTensors, *, for_package: bool = F
     parameters = inspect.signature(model.forward).parameters
     config = model.config
     found = Example({}, {})
-    for name, (tensor, axes) in _inputs(model, config, parameters):
+    for name, (tensor, axes) in _inputs(model, config, parameters, has_decoder=not for_package):
         found.inputs[name] = tensor
         found.sizes[name] = {0: "batch", **axes}
     if _is_decoder(model):
@@ -68,7 +69,8 @@ def encoder_example(model: Any, encoder: Any) -> Example:
     """Returns inputs of the encoder of an encoder-decoder, with sizes named for packages."""
     parameters = inspect.signature(encoder.forward).parameters
     config = getattr(encoder, "config", model.config)  # two models that were joined have two vocabularies
-    made = {name: given for name, given in _inputs(model, config, parameters) if name in parameters}
+    given = _inputs(model, config, parameters, has_decoder=False)
+    made = {name: each for name, each in given if name in parameters}
     made.pop("token_type_ids", None)  # which programs do not pass; all are 0 then
     sizes = {name: {0: "batch", **axes} for name, (_, axes) in made.items()}
     return Example({name: tensor for name, (tensor, _) in made.items()}, renamed_sizes(sizes))
@@ -91,18 +93,27 @@ def renamed_sizes(sizes: Sizes) -> Sizes:
 
 
 def _inputs(
-    model: Any, config: Any, parameters: Mapping[str, Any]
+    model: Any, config: Any, parameters: Mapping[str, Any], *, has_decoder: bool
 ) -> Iterator[tuple[str, tuple[Any, dict[int, str]]]]:
+    """Yields inputs by name, with those axes that are open in addition to the batch.
+
+    Programs do not pass the tokens of a decoder to a model that does not generate: it makes them itself.
+    """
     main = model.main_input_name
     if main == "input_ids" or (hasattr(config, "vision_config") and "input_ids" in parameters):
-        yield from _text(config, parameters, "", "sequence")
+        for name, (tensor, axes) in _text(config, parameters, "", "sequence"):
+            if type(model).__name__.endswith("ForMultipleChoice"):
+                tensor, axes = tensor[:, None].repeat(1, CHOICES, 1), {1: "choices", 2: axes[1]}
+            yield name, (tensor, axes)
     if "pixel_values" in parameters and (main == "pixel_values" or hasattr(config, "vision_config")):
         yield "pixel_values", (image(config), {})
-    if main == "input_values":
+    if main == "input_values" and hasattr(config, "num_mel_bins"):  # AST: an image of frequencies
+        yield main, (torch.randn(BATCH, config.max_length, config.num_mel_bins), {})
+    elif main == "input_values":
         yield main, (torch.randn(BATCH, SAMPLES), {1: "samples"})
     if main == "input_features":
-        yield main, _features(config)
-    if getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
+        yield main, _features(getattr(config, "encoder_config", config))
+    if has_decoder and getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
         yield from _text(config, parameters, "decoder_", "decoder_sequence")
 
 
@@ -121,7 +132,9 @@ def _text(
 
 
 def image(config: Any) -> torch.Tensor:
-    vision = getattr(config, "vision_config", None) or getattr(config, "encoder", config)
+    first, last = getattr(config, "vision_config", None), getattr(config, "backbone_config", None)
+    parts = [each for each in (first, getattr(config, "encoder", None), config, last) if each is not None]
+    vision: Any = next((each for each in parts if getattr(each, "image_size", None)), parts[0])
     size = getattr(vision, "image_size", None) or IMAGE_SIZE
     height, width = (size, size) if isinstance(size, int) else tuple(size)[-2:]
     return torch.randn(BATCH, getattr(vision, "num_channels", 3), height, width)
