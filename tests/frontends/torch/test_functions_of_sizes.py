@@ -13,8 +13,9 @@ import torch
 import torch.nn.functional as F
 
 import tmconvert
+from tmconvert.errors import UnsupportedError
 
-from .harness import assert_close, check, run_onnx
+from .harness import agrees, assert_close, check, run_onnx
 
 
 def computed_numbers(x: torch.Tensor) -> Any:
@@ -89,3 +90,34 @@ def test_functions_of_math_and_numpy_are_put_back() -> None:
     tmconvert.trace(computed_numbers, torch.randn(2, 6))
     assert (math.sqrt, np.sqrt, np.floor, sqrt) == before
     assert np.sqrt.nin == 1
+
+
+class DecidesByMask(torch.nn.Module):
+    """Compares its mask with a causal one, as ``torch.nn.TransformerDecoder`` does."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        count = x.shape[1]
+        mask = torch.ones(count, count).triu(1)
+        is_causal = bool((mask == torch.ones(count, count).triu(1)).all())
+        return x.cumsum(1) if is_causal else x.sum(1, keepdim=True)
+
+
+def test_what_is_decided_by_a_tensor_of_another_size(tmp_path: Path) -> None:
+    traced = tmconvert.trace(DecidesByMask(), torch.randn(2, 5), dynamic_shapes={"x": {0: "batch"}})
+    tmconvert.to_onnx(traced, tmp_path / "model.onnx", verify=False)
+    agrees(DecidesByMask(), tmp_path, torch.randn(3, 5))
+    with pytest.raises(UnsupportedError, match="decides by a number"):
+        tmconvert.trace(DecidesByMask(), torch.randn(2, 5), dynamic_shapes={"x": {1: "count"}})
+
+
+class FlipsLong(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        last = x[:, : int(math.log2(x.shape[1])) + 1]
+        return last.flip(1) if x.shape[1] >= 30 else last
+
+
+def test_decisions_on_a_size_that_int_rounds(tmp_path: Path) -> None:
+    traced = tmconvert.trace(FlipsLong(), torch.randn(2, 24), dynamic_shapes={"x": {1: "n"}})
+    tmconvert.to_onnx(traced, tmp_path / "model.onnx", verify=False)
+    for count in (9, 29, 30, 64):
+        agrees(FlipsLong(), tmp_path, torch.randn(2, count))

@@ -100,7 +100,7 @@ def trace_module(
     _check_unseen(first, runs.changed, freeze_control_flow)
     decided = runs.decided_by_data()
     checks = _size_checks(runs, symbols)
-    again = functools.partial(again, int_files=int_files)
+    again = functools.partial(again, int_files=tuple(runs.int_files))
     found = _with_loops(again, runs, checks)
     if found := found or _with_decisions(functools.partial(again, loops=loops), runs, checks):
         return found

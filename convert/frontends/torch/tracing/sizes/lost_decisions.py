@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Tape, Value
-from tmconvert.ir.tree import leaves_of
+from tmconvert.ir.tree import leaves, leaves_of
 
 Place = tuple[str, str]  # of a comparison or a lost number, as in the outcomes of a tape
 LOST_NUMBER = (
@@ -16,29 +16,40 @@ LOST_NUMBER = (
 
 def decided_by_lost(tape: Tape, agreeing: Mapping[int, Tape], depends_on: Callable[[Place], bool]) -> str:
     """Returns what is decided by a number that Python made of the size, in which no trace of it is left."""
-    makers: dict[Value, Record] = {}
-    for record in tape.top.records() if tape.lost else ():
-        makers |= dict.fromkeys(leaves_of(Value, record.result), record)
-    for place, sizes in tape.lost.items():
-        numbers = [[number for _, number in other.lost.get(place, ())] for other in agreeing.values()]
-        is_of_size = any(each != [number for _, number in sizes] for each in numbers) or any(
-            value is None or (number is None and _is_of_sizes(value, makers)) for value, number in sizes
-        )
+    runs = [(each, _makers(each) if tape.lost else {}) for each in (tape, *agreeing.values())]
+    for place in tape.lost:
+        sizes = [
+            [
+                _sizes_of(value, makers) if number is None else number
+                for value, number in run.lost.get(place, ())
+            ]
+            for run, makers in runs
+        ]
+        is_of_size = None in sizes[0] or any(each != sizes[0] for each in sizes)
         if is_of_size and depends_on(place):
             return LOST_NUMBER.format(place[0])
     return ""
 
 
-def _is_of_sizes(tensor: Value, makers: Mapping[Value, Record]) -> bool:
-    """Whether a tensor is computed of inputs or of their sizes, not only of constants and sizes of these."""
-    seen, pending = set[Value](), [tensor]
+def _makers(tape: Tape) -> dict[Value, Record]:
+    """Returns the calls by their results."""
+    return {value: record for record in tape.top.records() for value in leaves_of(Value, record.result)}
+
+
+def _sizes_of(tensor: Value | None, makers: Mapping[Value, Record]) -> tuple[object, ...] | None:
+    """Returns the sizes that a tensor is computed of, in this run; None where it is computed of an input."""
+    seen, found, pending = set[Value](), list[object](), [tensor]
     while pending:
         value = pending.pop()
-        if value in seen or value.captured is not None:
+        if value is not None and (value in seen or value.captured is not None):
             continue
+        maker = makers.get(value) if value else None
+        if value is None or maker is None or maker.subgraphs:
+            return None
         seen.add(value)
-        maker = makers.get(value)
-        if maker is None or maker.subgraphs:
-            return True
-        pending += leaves_of(Value, (maker.args, maker.kwargs))
-    return False
+        if maker.name in ("size", "numel"):
+            source, *axis = leaves(maker.args)
+            found.append(source.shape[axis[0]] if axis else source.shape)
+        else:
+            pending += leaves_of(Value, (maker.args, maker.kwargs))
+    return tuple(found)
