@@ -88,6 +88,31 @@ def grown(x: torch.Tensor) -> Any:
     return rows, state
 
 
+def sizes_after_a_loop(x: torch.Tensor) -> Any:
+    """The recordings of both sides have as many rounds, since the loops before them differ in length else."""
+    n, state = len(x), x.mean(0)
+    for row in x:
+        state = state * 0.5 + row
+    if n > 6:
+        state = state * n
+    elif n > 3:
+        for t in range(n):
+            state = state - x[t] * 0.3
+    else:
+        x = x * state
+    return state, x
+
+
+def sizes_in_each_round(x: torch.Tensor) -> Any:
+    n, t, state = len(x), 0, x.mean(0)
+    while t < n:
+        if n > 3 and n % 2 == 1:
+            break
+        state = (state @ W).tanh() + x[t]
+        t += 1
+    return state
+
+
 def until(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     n, t, state = x.size(0), 0, x.mean(0)
     while t < n:
@@ -110,7 +135,7 @@ def inputs() -> list[list[torch.Tensor]]:
 
 PROGRAMS: list[Function] = [
     *(one_after_the_other, using_each_other, branch_in_a_loop, loop_in_a_branch),
-    *(size_in_a_side, counted, grown),
+    *(size_in_a_side, counted, grown, sizes_after_a_loop, sizes_in_each_round),
 ]
 
 

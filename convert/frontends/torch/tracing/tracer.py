@@ -257,7 +257,7 @@ def _size_checks(
     if runs.deciding:
         from tmconvert.frontends.torch.tracing.control_flow.size_ways import FurtherDecisions, deciding
 
-        if further := deciding(checks) - {*runs.deciding}:
+        if further := deciding(checks, runs.loops) - {*runs.deciding}:
             raise FurtherDecisions(further)
     return checks
 
@@ -300,7 +300,7 @@ def _with_decisions(
         return None
     from tmconvert.frontends.torch.tracing.control_flow.size_ways import with_both_sides, with_decided_numbers
 
-    found = with_both_sides(again, runs.deciding, checks)
+    found = with_both_sides(again, runs.deciding, checks, runs.loops)
     return found or with_decided_numbers(again, runs.deciding, runs.first.tape)
 
 
@@ -388,7 +388,7 @@ def _with_traced_int(
     from tmconvert.frontends.torch.tracing.loops.rolling import lost_sizes
 
     found = runs.first.tape.int_files
-    lost = lost_sizes(runs.loops, runs.symbols, reasons, runs.tape_at)
+    lost = lost_sizes(runs.loops, runs.symbols, reasons)
     if found.keys() <= set(known):
         return _with_counters(again, runs, lost)
     try:
@@ -425,15 +425,17 @@ def _with_loops(
     A loop has to have some rounds to be found: where the example is short, the module runs with a longer one.
     """
     is_refused = any(each.reason for each in checks.values())
-    has_open_loops = runs.loops is not None and not runs.loops.is_static
-    if has_open_loops or not (is_refused or any(map(_is_pinned, checks.values()))):
+    before = None if runs.loops is None or runs.loops.is_static else runs.loops
+    if not is_refused and (before is not None or not any(map(_is_pinned, checks.values()))):
+        return None
+    if before is not None and not runs.deciding:
         return None
     from tmconvert.frontends.torch.tracing.loops.rolling import open_loops
 
     found = open_loops(runs.tape_at, runs.symbols)
-    if found is None:
+    if found is None or (before is not None and not found.add(before)):
         return None
-    found.signatures = None if runs.loops is not None else found.signatures
+    found.signatures = None if runs.loops is not None and before is None else found.signatures
     found.refused = {each.name: each.number for each in runs.symbols if checks[each.name].reason}
     short = {each.name: max(found.sizes[each.name], each.number) for each in runs.symbols}
     longer = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, short)

@@ -52,7 +52,7 @@ class BothSides:
 
     At sizes other than the example's, other data is drawn only where the module fails without. ``endless``
     are the places of loops that are known to end on data alone. ``tried`` is shared by the explorations
-    whose runs differ in sizes and data only.
+    whose runs differ in sizes and data only. ``rolls`` states that loops over sizes are rolled afterwards.
 
     Each side of a decision is a run of its own, in which later decisions have sides, too. Where there are
     more than a few, decisions that do not depend on each other are joined *one by one*: what follows both
@@ -68,10 +68,11 @@ class BothSides:
         is_example: bool,
         resized: Resized,
         tried: TriedSizes,
+        rolls: bool,
     ) -> None:
         self._run_with, self._is_example, self._endless = run, is_example, endless
         self._resized, self._inputs = resized, inputs
-        self._tried_sizes = tried
+        self._tried_sizes, self._rolls = tried, rolls
         self._found: list[ModuleRun] = []  # runs on other data
         self._untried, self._tried = _variations(inputs), 0
         self._start({}, one_by_one=False)
@@ -279,7 +280,8 @@ class BothSides:
         """Returns the answers of a run before the decision of this index, and of the loops around it."""
         answers = tuple(each.args[1] for each in run.tape.decided[:index])
         if not self._loops:
-            return Forced(answers, others=self._others, most=MOST_DECIDED)
+            sizes = run.tape.forced is not None and run.tape.forced.sizes
+            return Forced(answers, others=self._others, most=MOST_DECIDED, sizes=sizes)
         before, forced, _ = self._loops[-1]
         decided = Counter(str(each.source) for each in run.tape.decided[len(before) : index])
         loops = {place: (go, rounds - decided[place]) for place, (go, rounds) in forced.loops.items()}
@@ -294,7 +296,7 @@ class BothSides:
         answer = not decision.args[1]
         given = given._replace(first=(*given.first, answer))
         if len(decision.args) > 2:
-            return self._at_other_sizes(run, given)
+            return self._at_these_sizes(run, given) if self._rolls else self._at_other_sizes(run, given)
         found = None
         if self._is_example and not run.changed and not self._one_by_one:
             found = next(self._on_other_data(given), None)
@@ -307,6 +309,15 @@ class BothSides:
             inputs = (each.inputs for each in natural if (place, answer) in _answers(each))
             found.sides.append(Side(place, answer, next(inputs, None)))
         return found
+
+    def _at_these_sizes(self, run: ModuleRun, given: Forced) -> ModuleRun | None:
+        """Returns a run with the answers at sizes that do not lead to them, where loops have as many rounds;
+        where the module fails there, one at other sizes.
+        """
+        try:
+            return self._run(run.changed, given._replace(sizes=True))
+        except (Exception, SystemExit):  # the module's own
+            return self._at_other_sizes(run, given._replace(sizes=False))
 
     def _at_other_sizes(self, run: ModuleRun, given: Forced) -> ModuleRun | None:
         """Returns a run at sizes that lead to the answers; where others do, too, it is the same there."""

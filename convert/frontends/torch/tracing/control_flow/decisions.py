@@ -82,11 +82,14 @@ class Decisions:
         return self._answers[number]
 
     def _of_sizes(self, outcome: bool) -> bool:
-        """Returns the answer of the sizes. Raises Elsewhere where the run is given the other one."""
+        """Returns the answer of the sizes. Raises Elsewhere where the run is given the other one, unless it
+        takes that.
+        """
         number = len(self._tape.decided)
-        if number < len(self._forced.first) and self._forced.first[number] is not outcome:
+        answer = self._forced.first[number] if number < len(self._forced.first) else outcome
+        if answer is not outcome and not self._forced.sizes:
             raise Elsewhere(number)
-        return outcome
+        return answer
 
     def _given(self, place: str, outcome: bool) -> bool:
         """Returns the answer that the next decision on data is given, else that of the data."""

@@ -12,7 +12,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
@@ -21,6 +21,9 @@ from tmconvert.frontends.torch.tracing.data.integers import comparisons_of_data
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Tape
 from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.ir.tree import leaves
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.loops.rolling import Loops
 
 Place = tuple[str, str]  # of a comparison: the line and the operator
 MOST_TRIED = 24  # sizes of each symbol
@@ -39,10 +42,15 @@ class FurtherDecisions(Exception):
         self.places = places
 
 
-def deciding(checks: Mapping[str, validate_dynamic_shapes.Agreement]) -> set[Place]:
-    """Returns the lines and operators of the comparisons that explain other calls at other sizes."""
+def deciding(
+    checks: Mapping[str, validate_dynamic_shapes.Agreement], loops: Loops | None = None
+) -> set[Place]:
+    """Returns the lines and operators of the comparisons that explain other calls at other sizes, but not
+    those of the rounds of ``loops``.
+    """
     guards = {guard for check in checks.values() for guard in check.needed}
-    return {(str(guard.source), guard.args[0]) for guard in guards}
+    rounds = () if loops is None else loops.lines
+    return {(str(guard.source), guard.args[0]) for guard in guards if str(guard.source) not in rounds}
 
 
 def decided_otherwise(first: Tape, second: Tape) -> set[Record]:
@@ -64,6 +72,7 @@ def with_both_sides(
     again: Callable[..., T],
     given: Collection[Place],
     checks: Mapping[str, validate_dynamic_shapes.Agreement],
+    loops: Loops | None,
 ) -> T | None:
     """Traces ``again`` with both sides of comparisons of sizes; None where they cannot be in one file.
 
@@ -72,7 +81,7 @@ def with_both_sides(
     if not any(check.needed for check in checks.values()):
         return None
     try:
-        return trace_deciding(again, given, deciding(checks))
+        return trace_deciding(again, given, deciding(checks, loops))
     except Exception as error:  # the file is that of one side, for a range of sizes
         for guard in {guard for check in checks.values() for guard in check.needed}:
             guard.kwargs = {"why": reason_of(error)}

@@ -25,7 +25,7 @@ EQUAL = frozenset((("eq", True), ("ne", False)))
 def lines_of_rounds(tapes: Iterable[Tape]) -> set[str]:
     """Returns the lines that compare sizes more often in a longer loop."""
     counts = [Counter(str(each.source) for each in _comparisons(tape.top)) for tape in tapes]
-    lines = {line for count in counts for line in count}
+    lines = {line for count in counts for line in count if count[line] >= FEW}
     return {line for line in lines if any(count[line] != counts[0][line] for count in counts)}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -78,6 +77,16 @@ class Loops:
                 for inner in ([item] if isinstance(item, Scope) else item.subgraphs)
             ]
         drop_unused_sizes(tape.top)
+
+    def add(self, others: Loops) -> bool:
+        """Adds other loops to these; returns whether these have loops that the others have not."""
+        if self.signatures is None or others.signatures is None:
+            return False
+        own = {*self.signatures} - {*others.signatures}
+        self.signatures = {*self.signatures, *others.signatures}
+        self.parts, self.lines = {*self.parts, *others.parts}, {*self.lines, *others.lines}
+        self.sizes = {name: max(size, others.sizes.get(name, size)) for name, size in self.sizes.items()}
+        return bool(own)
 
     def _roll_one(self, top: Scope, scope: Scope, own: set[Item]) -> bool:
         """Rolls the longest loop among the items of a scope; False where there is none.
@@ -162,53 +171,21 @@ def _differing(counts: Sequence[Mapping[Any, list[int]]]) -> set[Any]:
     return {key for key in keys if any(each.get(key) != counts[0].get(key) for each in counts)}
 
 
-def levels_note(run: Callable[[Mapping[str, int]], Tape], symbols: Sequence[Symbol]) -> str:
-    """Returns a note on a size by whose logarithm the number of calls grows; empty if there is none.
-
-    An associative scan does: it halves a tensor in each of its levels.
-    """
-    for symbol in symbols:
-        first = max(symbol.number, FEW_ROUNDS)
-        with suppress(Exception, SystemExit):  # the module's own, at a size that it does not take
-            counts, steps = list[int](), set[int]()
-            while len(counts) < 4 and len(steps) < 2:
-                tape = run({symbol.name: first << len(counts)})
-                counts.append(tape.calls or sum(1 for _ in tape.top.records()))
-                steps = {after - before for before, after in pairwise(counts)}
-            if len(steps) == 1 and min(steps) > 0:
-                return (
-                    f"the number of calls grows with the logarithm of {symbol.name}, as in an associative "
-                    "scan: the tensors of each level have another shape, which a loop of a file cannot have. "
-                    "A loop over the elements, which computes the same, can be written"
-                )
-    return ""
-
-
 def lost_sizes(
-    loops: Loops | None,
-    symbols: Sequence[Symbol],
-    reasons: Mapping[str, str],
-    run: Callable[[Mapping[str, int]], Tape],
+    loops: Loops | None, symbols: Sequence[Symbol], reasons: Mapping[str, str]
 ) -> UnsupportedError:
     """Returns the error TM2031 for sizes that cannot stay dynamic, with their numbers in the example.
 
-    Loops ran with a longer example, whose numbers and further reasons are not the user's. ``run`` returns the
-    tape of a run at other sizes.
+    Loops ran with a longer example, whose numbers and further reasons are not the user's.
     """
     numbers = {symbol.name: symbol.number for symbol in symbols}
-    if loops is not None:
-        loops.signatures = ()  # further runs are only counted
-    note = levels_note(run, symbols)
-    levels = [("note", note)] if note else []
     if loops is None:
-        lost = not_dynamic(reasons, numbers)
-        lost.notes = (*levels, *lost.notes)
-        return lost
+        return not_dynamic(reasons, numbers)
     needed = {name: why for name, why in reasons.items() if name in loops.refused} or reasons
     lost = not_dynamic(needed, {**numbers, **loops.refused})
     unrolled = (
         ("also", f"{place} is in a loop that cannot be written: {why}")
         for place, why in loops.reasons.items()
     )
-    lost.notes = (*levels, *unrolled, *lost.notes)
+    lost.notes = (*unrolled, *lost.notes)
     return lost

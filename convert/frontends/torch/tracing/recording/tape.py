@@ -102,7 +102,8 @@ class Forced(NamedTuple):
 
     A loop has the answer with which it goes on, and the number of rounds after which it stops.
     The run ends where the module decides more than ``most`` times. Decisions on data whose number
-    ``otherwise`` selects get the other answer.
+    ``otherwise`` selects get the other answer. With ``sizes`` the ``first`` answers are also given to
+    decisions on sizes that lead to the other answer.
     """
 
     first: tuple[bool, ...] = ()
@@ -110,6 +111,7 @@ class Forced(NamedTuple):
     others: Mapping[str, bool] = {}
     most: int | None = None
     otherwise: Callable[[int], bool] | None = None
+    sizes: bool = False
 
 
 @dataclass(eq=False, slots=True)
