@@ -113,6 +113,15 @@ def sizes_in_each_round(x: torch.Tensor) -> Any:
     return state
 
 
+def loop_at_small_sizes(x: torch.Tensor) -> Any:
+    state = x.mean(0)
+    for t in range(len(x)):
+        if 2 * len(x) > 9:
+            continue
+        state = state * 0.5 + x[t]
+    return state
+
+
 def until(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
     n, t, state = x.size(0), 0, x.mean(0)
     while t < n:
@@ -136,6 +145,7 @@ def inputs() -> list[list[torch.Tensor]]:
 PROGRAMS: list[Function] = [
     *(one_after_the_other, using_each_other, branch_in_a_loop, loop_in_a_branch),
     *(size_in_a_side, counted, grown, sizes_after_a_loop, sizes_in_each_round),
+    loop_at_small_sizes,
 ]
 
 

@@ -191,15 +191,8 @@ class Runs:
             given = {**self.inputs, **others}
             key = (follow_sizes, self.answers[0], repr(replay), *self.int_files)
             tried = self._tried_sizes.setdefault(key, TriedSizes())
-            sides = BothSides(
-                run,
-                given,
-                self._endless,
-                is_example=not others,
-                resized=resized,
-                tried=tried,
-                rolls=self.loops is not None,
-            )
+            options = {"is_example": not others, "rolls": self.loops is not None}
+            sides = BothSides(run, given, self._endless, resized=resized, tried=tried, **options)
             found = sides.joined(found)
         if self.loops is not None:
             self.loops.roll(found.tape)

@@ -307,7 +307,7 @@ def _with_decisions(
 def _check_empty_axes(runs: Runs) -> None:
     """Adds guards where the graph computes something else than the module for sizes of 0."""
     for symbol in runs.symbols:
-        if runs.loops is not None and symbol.place is not None:
+        if runs.loops is not None and not runs.loops.is_search and symbol.place is not None:
             _check_no_round(runs, symbol)
         if symbol.is_part:
             empty = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, {symbol.name: 0})
@@ -426,13 +426,13 @@ def _with_loops(
     """
     is_refused = any(each.reason for each in checks.values())
     before = None if runs.loops is None or runs.loops.is_static else runs.loops
-    if not is_refused and (before is not None or not any(map(_is_pinned, checks.values()))):
+    is_explained = any(each.needed if before else _is_pinned(each) for each in checks.values())
+    if not (is_refused or is_explained) or (before is not None and not runs.deciding):
         return None
-    if before is not None and not runs.deciding:
-        return None
-    from tmconvert.frontends.torch.tracing.loops.rolling import open_loops
+    from tmconvert.frontends.torch.tracing.loops.rolling import Loops, open_loops
 
-    found = open_loops(runs.tape_at, runs.symbols)
+    found = open_loops(runs.tape_at, runs.symbols) or (before and Loops(()))
+    is_search = before is not None and before.is_search
     if found is None or (before is not None and not found.add(before)):
         return None
     found.signatures = None if runs.loops is not None and before is None else found.signatures
@@ -441,7 +441,7 @@ def _with_loops(
     longer = validate_dynamic_shapes.with_sizes(runs.inputs, runs.symbols, short)
     arguments = runs.clone({id(runs.inputs[name]): each for name, each in longer.items()})
     is_needed = is_refused and (found.signatures is None or found.signatures or found.reasons)
-    with nullcontext() if is_needed else suppress(TmconvertError):  # then its sizes have a range
+    with nullcontext() if is_needed or is_search else suppress(TmconvertError):  # else its sizes have a range
         try:
             traced = again(arguments=arguments, loops=found, deciding=runs.deciding)
         except UnsupportedError as refused:

@@ -7,6 +7,7 @@ with the condition as the keyword ``choice``: what the sides return may differ i
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import Counter
@@ -46,10 +47,10 @@ def deciding(
     checks: Mapping[str, validate_dynamic_shapes.Agreement], loops: Loops | None = None
 ) -> set[Place]:
     """Returns the lines and operators of the comparisons that explain other calls at other sizes, but not
-    those of the rounds of ``loops``.
+    those that count the rounds of ``loops``.
     """
     guards = {guard for check in checks.values() for guard in check.needed}
-    rounds = () if loops is None else loops.lines
+    rounds = () if loops is None else loops.counting
     return {(str(guard.source), guard.args[0]) for guard in guards if str(guard.source) not in rounds}
 
 
@@ -80,9 +81,16 @@ def with_both_sides(
     """
     if not any(check.needed for check in checks.values()):
         return None
+    places = deciding(checks, loops)
     try:
-        return trace_deciding(again, given, deciding(checks, loops))
+        return trace_deciding(again, given, places)
     except Exception as error:  # the file is that of one side, for a range of sizes
+        from tmconvert.frontends.torch.tracing.control_flow.joining import CannotJoin
+        from tmconvert.frontends.torch.tracing.loops.rolling import Loops
+
+        if loops is None and isinstance(error, CannotJoin):  # a loop may be in the other side alone
+            with suppress(Exception):
+                return trace_deciding(functools.partial(again, loops=Loops(())), given, places)
         for guard in {guard for check in checks.values() for guard in check.needed}:
             guard.kwargs = {"why": reason_of(error)}
     return None

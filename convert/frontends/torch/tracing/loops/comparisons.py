@@ -29,6 +29,12 @@ def lines_of_rounds(tapes: Iterable[Tape]) -> set[str]:
     return {line for line in lines if any(count[line] != counts[0][line] for count in counts)}
 
 
+def counting(tapes: Iterable[Tape], lines: set[str]) -> set[str]:
+    """Returns the lines whose comparisons have other operands in each round."""
+    gaps = (each for tape in tapes for each in _gaps(tape.top, lines).items())
+    return {kind[0] for kind, found in gaps if len({*found}) > 1}
+
+
 def changing(runs: Sequence[tuple[Sizes, Tape]], lines: set[str]) -> dict[str, str]:
     """Returns the lines whose comparisons have another outcome at other sizes, each with the reason.
 

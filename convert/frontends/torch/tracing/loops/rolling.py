@@ -12,7 +12,7 @@ import numpy as np
 from tmconvert.errors import UnsupportedError
 from tmconvert.frontends.torch.tracing.loops.buffers import buffer_growth
 from tmconvert.frontends.torch.tracing.loops.building import rolled
-from tmconvert.frontends.torch.tracing.loops.comparisons import changing, lines_of_rounds
+from tmconvert.frontends.torch.tracing.loops.comparisons import changing, counting, lines_of_rounds
 from tmconvert.frontends.torch.tracing.loops.copies import LEAST, Differs, copies_in, repeats, steps_of
 from tmconvert.frontends.torch.tracing.loops.growth import join_growth
 from tmconvert.frontends.torch.tracing.loops.tidy import (
@@ -44,20 +44,26 @@ class Loops:
     """The loops to roll: those of ``signatures``, or all if this is None.
 
     ``parts`` are the calls with as many results as a size, and ``lines`` those that compare sizes in each
-    round. At ``sizes`` all loops have enough rounds to be found. ``counts`` are the rounds that were found,
-    and ``reasons`` why some copies are no loop, by their place. ``refused`` are the sizes, with the numbers
-    of the example, that cannot stay dynamic where the loops are unrolled. ``is_static`` states that none of
-    the loops is known to depend on a size.
+    round, of which those in ``counting`` compare its number. At ``sizes`` all loops have enough rounds to be
+    found. ``counts`` are the rounds that were found, and ``reasons`` why some copies are no loop, by their
+    place. ``refused`` are the sizes, with the numbers of the example, that cannot stay dynamic where the
+    loops are unrolled. ``is_static`` states that none of the loops is known to depend on a size.
     """
 
     signatures: Collection[Signature] | None = None
     parts: Collection[Kind] = ()
     lines: Collection[str] = ()
+    counting: Collection[str] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     counts: dict[Signature, list[int]] = field(default_factory=dict)
     reasons: dict[str, str] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
     is_static: bool = False
+
+    @property
+    def is_search(self) -> bool:
+        """Whether no loop is known, but there may be one in a side of a branch."""
+        return self.signatures is not None and not self.signatures and not self.lines
 
     def roll(self, tape: Tape) -> None:
         """Rolls the loops of a tape, in place."""
@@ -79,12 +85,18 @@ class Loops:
         drop_unused_sizes(tape.top)
 
     def add(self, others: Loops) -> bool:
-        """Adds other loops to these; returns whether these have loops that the others have not."""
+        """Adds other loops to these; returns whether these have loops that the others have not.
+
+        Raises Differs where the others were a search, which found none.
+        """
         if self.signatures is None or others.signatures is None:
             return False
         own = {*self.signatures} - {*others.signatures}
+        if others.is_search and not own:
+            raise Differs("no side has a loop", None)
         self.signatures = {*self.signatures, *others.signatures}
         self.parts, self.lines = {*self.parts, *others.parts}, {*self.lines, *others.lines}
+        self.counting = {*self.counting, *others.counting}
         self.sizes = {name: max(size, others.sizes.get(name, size)) for name, size in self.sizes.items()}
         return bool(own)
 
@@ -150,9 +162,9 @@ def open_loops(run: Callable[[Mapping[str, int]], Tape], symbols: Sequence[Symbo
     tapes = [tape for _, tape in runs]
     parts = _differing([counts_of_parts(tape.top) for tape in tapes])
     lines = lines_of_rounds(tapes)
-    reasons = changing(runs, lines)
+    reasons, counters = changing(runs, lines), counting(tapes, lines)
     if reasons:
-        return Loops((), parts, lines, least, reasons=reasons)
+        return Loops((), parts, lines, counters, least, reasons=reasons)
     found = []
     for tape in tapes:
         loops = Loops(parts=parts, lines=lines)
@@ -163,7 +175,9 @@ def open_loops(run: Callable[[Mapping[str, int]], Tape], symbols: Sequence[Symbo
     complete = [sizes for (sizes, _), counts in zip(runs, found, strict=True) if signatures <= counts.keys()]
     sizes = complete[0] if complete else least
     # a loop that only counts has comparisons, but no calls
-    return Loops(signatures, parts, lines, sizes, reasons=reasons) if signatures or lines else None
+    if not signatures and not lines:
+        return None
+    return Loops(signatures, parts, lines, counters, sizes, reasons=reasons)
 
 
 def _differing(counts: Sequence[Mapping[Any, list[int]]]) -> set[Any]:
