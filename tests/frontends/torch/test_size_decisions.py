@@ -301,9 +301,9 @@ def test_sizes_that_would_need_much_memory_are_not_tried(monkeypatch: pytest.Mon
     tried = list[int]()
     run = validate_dynamic_shapes._at_other_sizes
 
-    def note(symbol: Any, tape: Any, rerun: Any, sizes: Any, result: Any) -> str:
+    def note(symbol: Any, rerun: Any, sizes: Any, result: Any) -> str:
         tried.extend(sizes)
-        return run(symbol, tape, rerun, sizes, result)
+        return run(symbol, rerun, sizes, result)
 
     monkeypatch.setattr(validate_dynamic_shapes, "_at_other_sizes", note)
     tmconvert.trace(Scores(), torch.randn(8, 4), dynamic_shapes={"x": {0: "n"}})

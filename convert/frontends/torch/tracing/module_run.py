@@ -48,6 +48,7 @@ from tmconvert.frontends.torch.tracing.recording.state_guard import (
 from tmconvert.frontends.torch.tracing.recording.structure import plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, Scope, Side, Tape, Value
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import count_by_sizes
+from tmconvert.frontends.torch.tracing.sizes.code_constants import ReadingCode, SizeReads
 from tmconvert.frontends.torch.tracing.sizes.replaced_functions import sizes_of_builtins
 from tmconvert.frontends.torch.tracing.special.gradients import calls_of_autograd, is_close
 from tmconvert.frontends.torch.tracing.special.quantized import dtype_of, observers_at_rest, qparams_of
@@ -113,6 +114,7 @@ class ModuleRun:
         forced: Forced | None = None,
         deciding: Collection[tuple[str, str]] = (),
         int_files: Sequence[str] = (),
+        code: ReadingCode | None = None,
     ) -> None:
         self.module = module
         self.int_files = int_files
@@ -127,7 +129,7 @@ class ModuleRun:
             follows_gradients=follows_gradients,
             replay=replay,
         )
-        self.tape.forced, self.tape.deciding = forced, deciding
+        self.tape.forced, self.tape.deciding, self.tape.reads = forced, deciding, SizeReads(code)
         modules = list(module.named_modules()) if isinstance(module, torch.nn.Module) else []
         self.modules = [each for _, each in modules]
         self.paths = module_paths(modules)
@@ -357,7 +359,7 @@ def run_like_plain(
     the time; where they are other ones, as of noise, a recorded run decides.
     """
     found = run(follow_sizes)
-    if not follow_sizes or not found.tape.reads.tells_types:
+    if not follow_sizes or not found.tape.reads.code.tells_types:
         return found
     made = by_itself()
     if made is not None and _are_close(found.outputs, made):

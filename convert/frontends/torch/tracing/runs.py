@@ -30,7 +30,9 @@ from tmconvert.frontends.torch.tracing.recording.objects import opener
 from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard, same_folder, same_randomness
 from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, Record, Tape
-from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
+from tmconvert.frontends.torch.tracing.sizes import differences, validate_dynamic_shapes
+from tmconvert.frontends.torch.tracing.sizes.code_constants import ReadingCode
+from tmconvert.frontends.torch.tracing.sizes.differences import Calls, Comparison
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken
 from tmconvert.frontends.torch.tracing.special.quantized import observers_at_rest
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import is_widened, wide_state
@@ -77,7 +79,7 @@ class Runs:
         self.deciding = deciding  # comparisons of sizes whose both sides are wanted
         self._endless: set[str] = set()  # loops that end on data alone
         self._tried_sizes: dict[Any, TriedSizes] = {}  # by the decisions that are no comparisons of sizes
-        self.once, self.clone = once, clone
+        self.once, self.clone, self._code = once, clone, ReadingCode()
         self.inputs, self.symbols = inputs, symbols
         self.untouched = untouched
         self.int_files = dict.fromkeys(int_files)  # modules whose code converts tensors or sizes by ``int``
@@ -90,7 +92,8 @@ class Runs:
         self.first.expected = untouched.first if self.original else None
         untouched.sides = [side.inputs for side in self.first.sides if side.inputs is not None]
         self._replay: Outcomes | None = None  # of all runs at the sizes of the example
-        self._known: dict[tuple[str, int], ModuleRun] = {}
+        self._known: dict[tuple[tuple[str, int], ...], ModuleRun] = {}
+        self._calls: tuple[Calls, bool] | None = None  # of the first run, before or after recovery
 
     @functools.cached_property
     def rerun(self) -> Rerun:
@@ -204,7 +207,7 @@ class Runs:
         """Runs the module with answers for its first decisions."""
         replaced = {id(self.inputs[name]): tensor for name, tensor in others.items()}
         options: dict[str, Any] = {"follow_sizes": follow_sizes, "answers": self.answers[0], "replay": replay}
-        options["forced"], options["deciding"] = forced, self.deciding
+        options["forced"], options["deciding"], options["code"] = forced, self.deciding, self._code
         while True:
             options["int_files"] = tuple(self.int_files)
             try:
@@ -235,10 +238,10 @@ class Runs:
                 found = self.changed(change)
             except (Exception, SystemExit):  # data that the module does not take says nothing
                 continue
-            other = validate_dynamic_shapes.difference(self.first.tape, found.tape, "on other data")
+            other, _ = differences.difference_of_data(self.first.tape, found.tape)
             if other:
                 return f"the module converts data, or a data-dependent size, to a plain value: {other}"
-            place = validate_dynamic_shapes.other_decision(self.first.tape, found.tape)
+            place = differences.other_decision(self.first.tape, found.tape)
             if place and self._computes_otherwise(found, change):
                 return f"the module computes something else if data-dependent sizes differ: {place}"
         from tmconvert.frontends.torch.tracing.sizes.lost_decisions import LOST_NUMBER
@@ -261,19 +264,18 @@ class Runs:
         found = self.run(others)
         return found.example(), self._like_first(found, others)[1]
 
-    def at_size(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
-        """Returns the tape of a run with this number of elements for the symbol."""
-        others = self.sized({symbol.name: number})
-        found = self.run(others, known=self._known.pop((symbol.name, number), None))
+    def at_sizes(self, sizes: Mapping[str, int]) -> Comparison:
+        """Compares a run with these numbers of elements for symbols with the first one."""
+        others = self.sized(sizes)
+        found = self.run(others, known=self._known.pop((*sizes.items(),), None))
         like, difference = self._like_first(found, others)
         self.rerun.remember(found.example(), difference)
-        is_same = self._has_joined_calls() and not difference
-        if is_same and validate_dynamic_shapes.difference(self.first.tape, like.tape):
+        if self._has_joined_calls() and not difference and like.message:
             from tmconvert.frontends.torch.tracing.control_flow.size_ways import decided_otherwise
 
             self.without_effect |= decided_otherwise(self.first.tape, found.tape)
-            return self.first.tape  # whose graph computes the same
-        return like.tape
+            return Comparison(self._first_calls(), self.first.tape)  # whose graph computes the same
+        return like
 
     def _has_joined_calls(self) -> bool:
         """Whether the calls of the first run were joined to loops and branches: at few rounds, and where the
@@ -287,7 +289,7 @@ class Runs:
 
     def resized(self, symbol: validate_dynamic_shapes.Symbol, number: int) -> Tape:
         """Returns the tape of a run at this size, if possible with the calls of the first one."""
-        key, others = (symbol.name, number), self.sized({symbol.name: number})
+        key, others = ((symbol.name, number),), self.sized({symbol.name: number})
         found = self._known[key] = self._known.get(key) or self.run(others, like_plain=False)
         from tmconvert.frontends.torch.tracing.sizes.recovered import called
 
@@ -308,7 +310,7 @@ class Runs:
                 tried = {**sizes, symbol.name: number}
                 other = self.tried(self.sized(tried), None)
                 if other is not None and len(tried) == 1:
-                    self._known[symbol.name, number] = other
+                    self._known[(symbol.name, number),] = other
                 if other is None or called(other.tape) == called(self.first.tape):
                     continue
                 if self._replayed(self.sized(tried), self.first, other) is not None:
@@ -318,15 +320,19 @@ class Runs:
                     chosen.outputs, chosen.expected = self.first.outputs, self.first.expected
                     self.first, self._replay, sizes = chosen, other.tape.outcomes, tried
 
-    def _like_first(self, found: ModuleRun, others: Tensors) -> tuple[ModuleRun, str]:
-        """Returns a run on these inputs with the calls of the first one, if it computes the same, and how its
-        calls differ from those.
+    def _like_first(self, found: ModuleRun, others: Tensors) -> tuple[Comparison, str]:
+        """Compares a run on these inputs, with the calls of the first one if it computes the same; returns
+        also how its calls differ from those.
         """
-        difference = self._difference(found)
+        compared, difference = self._difference(found)
         if not difference or found.tape.unlike_plain:
-            return found, difference
+            return compared, difference
         replayed = self._replayed(others, self.first, found)
-        return (found, difference) if replayed is None or self._difference(replayed) else (replayed, "")
+        if replayed is not None:
+            like, other = self._difference(replayed)
+            if not other:
+                return like, ""
+        return compared, difference
 
     def _replayed(self, others: Tensors, path: ModuleRun, expected: ModuleRun) -> ModuleRun | None:
         """Returns a run with the outcomes of comparisons of another; None if it does not compute the same, or
@@ -351,16 +357,22 @@ class Runs:
         """Returns the inputs for these sizes of symbols."""
         return validate_dynamic_shapes.with_sizes(self.inputs, self.symbols, sizes)
 
-    def _difference(self, found: ModuleRun) -> str:
+    def _difference(self, found: ModuleRun) -> tuple[Comparison, str]:
+        """Compares a run with the first one; the text is empty where both compute the same by other calls."""
         self.recovery.recover(found.tape)
-        difference = found.tape.unlike_plain or validate_dynamic_shapes.difference(
-            self.first.tape, found.tape
-        )
-        if difference and self._has_joined_calls():
+        compared = Comparison(self._first_calls(), found.tape)
+        if compared.difference and self._has_joined_calls():
             from tmconvert.frontends.torch.tracing.loops.rolling import compute_the_same
 
-            return "" if compute_the_same(self.first, found) else difference
-        return difference
+            return compared, "" if compute_the_same(self.first, found) else compared.difference
+        return compared, compared.difference
+
+    def _first_calls(self) -> Calls:
+        """Returns the calls of the first run, which are numbered once."""
+        tape = self.first.tape
+        if self._calls is None or self._calls[0].tape is not tape or self._calls[1] != tape.is_recovered:
+            self._calls = Calls(tape), tape.is_recovered
+        return self._calls[0]
 
 
 def _first_run(run: Callable[[], ModuleRun], answers: list[Answers]) -> ModuleRun:

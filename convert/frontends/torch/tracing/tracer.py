@@ -28,7 +28,7 @@ from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain
 from tmconvert.frontends.torch.tracing.recording.tape import ROUNDS, Record, Scope, Value, captured_tensors
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import differing
 from tmconvert.frontends.torch.tracing.runs import Runs, UntouchedModule
-from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
+from tmconvert.frontends.torch.tracing.sizes import differences, validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import sizes_within_windows, windows_alone
 from tmconvert.frontends.torch.tracing.special.gradients import is_close, refused
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide
@@ -248,9 +248,8 @@ def _size_checks(
         return {}
     from tmconvert.frontends.torch.tracing.sizes.lost_numbers import depends_on
 
-    check = functools.partial(validate_dynamic_shapes.agreement, elements=elements)
     decides = functools.cache(lambda place: depends_on(runs, place, first, {}))
-    checks = {each.name: check(each, first.tape, runs.at_size, depends_on=decides) for each in symbols}
+    checks = validate_dynamic_shapes.agreements(symbols, first.tape, runs.at_sizes, elements, decides)
     needed = set[Record]().union(*(each.needed for each in checks.values()))
     for each in checks.values():
         each.without_effect |= runs.without_effect - needed
@@ -280,14 +279,14 @@ def _note_checks(
     for symbol in symbols if checks else ():
         check = checks[symbol.name]
         if not check.reason:
-            validate_dynamic_shapes.without(run.tape, check.without_effect)
+            differences.without(run.tape, check.without_effect)
         if check.reason or check.other_at_one is None:
             continue
         if symbol.place is None:
             check.reason = f"{check.other_at_one} does something else at a size of 1"
         else:
             place = symbol.place
-            validate_dynamic_shapes.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
+            differences.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
 
 
 def _with_decisions(
@@ -342,11 +341,11 @@ def _check_empty(
         other = empty()
     except (Exception, SystemExit):  # the module's own, at a size that it does not take
         return
-    line = validate_dynamic_shapes.first_other_line(first.tape, other.tape)
-    if symbol.place is None or line is None:
+    compared = differences.Comparison(differences.Calls(first.tape), other.tape)
+    if symbol.place is None or not compared.message:
         return
     try:
-        with validate_dynamic_shapes.without_guards(first.tape):
+        with differences.without_guards(first.tape):
             graph = first.traced(of_run=True)
         made = [leaf for leaf in leaves(run_module(graph, other.inputs)) if isinstance(leaf, np.ndarray)]
     except Exception:  # what the interpreter cannot run at this size is not compared
@@ -354,7 +353,7 @@ def _check_empty(
     if all(a.shape == b.shape and is_close(a, b) for a, b in zip(made, other.outputs, strict=True)):
         return
     tensor = dict(first.top.formal_inputs())[symbol.place.input]
-    validate_dynamic_shapes.at_least(first.tape, tensor, symbol.place.axis, 1, line)
+    differences.at_least(first.tape, tensor, symbol.place.axis, 1, compared.source)
 
 
 def _fixed(

@@ -31,7 +31,7 @@ from tmconvert.frontends.torch.tracing.loops.copies import Differs
 from tmconvert.frontends.torch.tracing.module_run import ModuleRun
 from tmconvert.frontends.torch.tracing.recording.source_lines import is_users
 from tmconvert.frontends.torch.tracing.recording.tape import Forced, Record, Scope, Side, Tape, Value
-from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import difference
+from tmconvert.frontends.torch.tracing.sizes.differences import difference
 
 MOST_RUNS = 16
 MOST_DECISIONS = 8  # one after the other

@@ -20,7 +20,7 @@ import torch
 from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.data.integers import comparisons_of_data
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Tape
-from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
+from tmconvert.frontends.torch.tracing.sizes import differences, validate_dynamic_shapes
 from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
@@ -58,13 +58,10 @@ def decided_otherwise(first: Tape, second: Tape) -> set[Record]:
     """Returns the guards of ``first`` whose lines also have the other outcome in ``second``, whose calls may
     be joined elsewhere, so that sizes cannot be matched.
     """
-    outcomes = {
-        (guard.source, guard.args[0], guard.args[-1])
-        for guard, _ in validate_dynamic_shapes.guards_of(second)
-    }
+    outcomes = {(guard.source, guard.args[0], guard.args[-1]) for guard, _ in differences.guards_of(second)}
     return {
         guard
-        for guard, _ in validate_dynamic_shapes.guards_of(first)
+        for guard, _ in differences.guards_of(first)
         if (guard.source, guard.args[0], not guard.args[-1]) in outcomes
     }
 

@@ -32,7 +32,7 @@ from tmconvert.frontends.torch.tracing.recording.objects import held_objects
 from tmconvert.frontends.torch.tracing.recording.source_lines import NOT_USERS
 from tmconvert.frontends.torch.tracing.recording.state_guard import is_generator
 from tmconvert.frontends.torch.tracing.recording.tape import Scope, Value
-from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import first_difference
+from tmconvert.frontends.torch.tracing.sizes.differences import difference_of_data
 from tmconvert.ir.tree import leaves
 
 _LATER = 401 * 86400 + 5 * 3600 + 17 * 60 + 23  # seconds, by which the clocks of the second run are ahead
@@ -105,7 +105,7 @@ def check_repeatable(run: Callable[[], Any]) -> None:
         two = run()
     for each in (one, two):
         _drop_unused(each.tape.top)
-    found, place, _ = first_difference(one.tape, two.tape, "when it is run again")
+    found, place = difference_of_data(one.tape, two.tape, "when it is run again")
     if not found and all(map(_is_same, one.outputs, two.outputs)):
         return
     raise UnsupportedError(

@@ -25,7 +25,8 @@ from tmconvert.frontends.torch.tracing.loops.tidy import (
     tidy,
 )
 from tmconvert.frontends.torch.tracing.recording.tape import Scope, Tape, Value
-from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import Symbol, without_guards
+from tmconvert.frontends.torch.tracing.sizes.differences import without_guards
+from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import Symbol
 from tmconvert.frontends.torch.tracing.special.gradients import is_close
 from tmconvert.ir.interpreter import run_module
 from tmconvert.ir.symbolic.open_sizes import not_dynamic

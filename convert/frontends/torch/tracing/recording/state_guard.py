@@ -22,6 +22,7 @@ MOST_NAMES = 4  # in a note
 FROM_INITIAL = "each run of the file starts from the initial values"
 INSTEAD = "--state NAME (state=[...]) makes such a tensor an input and an output"
 _PLAIN = frozenset({bool, int, float, str, type(None)})
+_KINDS: tuple[type[Any], ...] = (torch.Tensor, *_EMPTY, tuple)
 
 
 class StateGuard:
@@ -52,27 +53,28 @@ class StateGuard:
             if isinstance(each, torch.jit.ScriptModule):  # its tensors are held by C++
                 tensors += [*each.parameters(recurse=False), *each.buffers(recurse=False)]
         waiting: list[Any] = [each.__dict__ for each in modules]
+        kinds: dict[type[Any], Any] = {}
         while waiting:
             value = waiting.pop()
-            if type(value) in _PLAIN:
+            cls = type(value)
+            if cls in _PLAIN:
                 continue
-            if issubclass(type(value), torch.Tensor):
+            if (kind := kinds.get(cls)) is None:
+                kind = kinds[cls] = next((each for each in _KINDS if issubclass(cls, each)), object)
+            if kind is torch.Tensor:
                 tensors.append(value)
-                continue
-            kind = next((kind for kind in _EMPTY if issubclass(type(value), kind)), None)
-            if kind is not None:
-                if id(value) in self._containers:
-                    continue
-                self._containers[id(value)] = value
-                self._held[id(value)] = _items(value, kind)
-                waiting += self._held[id(value)].values() if kind is dict else self._held[id(value)]
-                continue
-            if issubclass(type(value), tuple):
-                waiting += tuple.__iter__(value)
-            if is_users_object(value):
-                waiting.append(object.__getattribute__(value, "__dict__"))
-            elif is_generator(value):
-                self.generators.append(value)
+            elif kind in _EMPTY:
+                if id(value) not in self._containers:
+                    self._containers[id(value)] = value
+                    held = self._held[id(value)] = _items(value, kind)
+                    waiting += held.values() if kind is dict else held
+            else:
+                if kind is tuple:
+                    waiting += tuple.__iter__(value)
+                if is_users_object(value):
+                    waiting.append(object.__getattribute__(value, "__dict__"))
+                elif is_generator(value):
+                    self.generators.append(value)
         self._found = tensors
         return tensors
 
@@ -159,11 +161,15 @@ _NOT_FOLLOWED = {"torch", "numpy", *sys.stdlib_module_names} - {"__main__"}
 
 def _is_as_before(value: object, before: Any) -> bool:
     """Whether a container has the same elements."""
-    now = _items(value, type(before))
-    if len(now) != len(before) or isinstance(now, set):
-        return len(now) == len(before) and bool(now == before)
-    same = all(map(operator.is_, now, before))
-    return same and (not isinstance(now, dict) or all(map(operator.is_, now.values(), before.values())))
+    base = _base(value)
+    if base.__len__(value) != len(before):
+        return False
+    if isinstance(before, set):
+        return bool(set(base.__iter__(value)) == before)
+    same = all(map(operator.is_, base.__iter__(value), before))
+    return same and (
+        not isinstance(before, dict) or all(map(operator.is_, base.values(value), before.values()))
+    )
 
 
 def _restore_items(value: object, before: Any) -> None:

@@ -34,28 +34,42 @@ Shape = tuple[int, ...]
 
 
 class SizeReads:
-    """The sizes that the user's code reads in a run, and the numbers in that code, those closest to the
-    reading line first.
+    """The sizes that the user's code reads in a run, and ``code``, the code that reads them.
 
     ``shapes`` has the shape of each tensor whose sizes were read, in order, with the bytes of an element.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, code: ReadingCode | None = None) -> None:
         self.shapes: list[tuple[Shape, int]] = []
+        self.code = code or ReadingCode()
+
+    def add(self, shape: Shape, itemsize: int) -> None:
+        """Records that the code that is running reads the sizes of a tensor."""
+        self.shapes.append((shape, itemsize))
+        self.code.look(sys._getframe(1))
+
+
+class ReadingCode:
+    """The numbers in the code that reads sizes, those closest to the reading line first.
+
+    All runs of a module share it, so that each function is looked at once.
+    """
+
+    def __init__(self) -> None:
         self.numbers: dict[int, None] = {}
         self.decides = False  # whether the code may do something else because of a plain number
         self.tells_types = False  # whether it may tell a traced size from an int
         self.growths: set[str] = set()  # functions such as log2, by which large sizes become small numbers
         self._seen: set[CodeType] = set()
 
-    def add(self, shape: Shape, itemsize: int) -> None:
-        """Records that the code that is running reads the sizes of a tensor."""
-        self.shapes.append((shape, itemsize))
-        frame: FrameType | None = sys._getframe(1)
+    def look(self, frame: FrameType | None) -> None:
+        """Collects the numbers in the code that runs in this frame and in those that called it."""
         while frame is not None and not is_bottom(frame):
             code = frame.f_code
-            if code not in self._seen and is_users(code.co_filename, code.co_name, frame.f_globals):
-                self._look(code, _names(frame), CALLS)
+            if code not in self._seen:
+                if is_users(code.co_filename, code.co_name, frame.f_globals):
+                    self._look(code, _names(frame), CALLS)
+                self._seen.add(code)
             frame = frame.f_back
 
     def _look(self, code: CodeType, names: Mapping[str, object], calls: int) -> None:
@@ -163,17 +177,17 @@ def telling_sizes(size: int, reads: SizeReads, other: int, others: SizeReads) ->
     sizes read in a run at ``size``, ``others`` those at ``other``; they are assumed to be linear in the
     dimension. The numbers include sizes that do not change.
 
-    >>> reads, others = SizeReads(), SizeReads()
-    >>> reads.numbers = others.numbers = {28: None}
-    >>> reads.decides = True
+    >>> reads = SizeReads()
+    >>> reads.code.numbers, reads.code.decides = {28: None}, True
+    >>> others = SizeReads(reads.code)
     >>> reads.shapes, others.shapes = [((3, 4), 4)], [((6, 4), 4)]
     >>> telling_sizes(3, reads, 6, others)[:6]
     [28, 7, 4, 1, 2, 3]
     """
-    if not reads.decides or not reads.shapes:
+    if not reads.code.decides or not reads.shapes:
         return []
     lines: dict[tuple[int, Fraction], None] = {(size, Fraction(1)): None}
-    numbers = dict(reads.numbers)
+    numbers = dict(reads.code.numbers)
     for one, two in zip(reads.shapes, others.shapes, strict=False):
         for first, second in zip(_quantities(*one), _quantities(*two), strict=False):
             if first == second:
@@ -188,8 +202,8 @@ def telling_sizes(size: int, reads: SizeReads, other: int, others: SizeReads) ->
                 if found.denominator == 1 and found > 0:
                     yield int(found)
 
-    grown = sizes_of(_grown(list(reads.numbers), reads.growths))
-    computed = sizes_of(_computed(list(reads.numbers)))
+    grown = sizes_of(_grown(list(reads.code.numbers), reads.code.growths))
+    computed = sizes_of(_computed(list(reads.code.numbers)))
     return list(dict.fromkeys([*sizes_of(iter(numbers)), *grown, *range(1, SMALL + 1), *computed]))
 
 
@@ -207,7 +221,7 @@ def sizes_of_loops(
     most = MOST_CALLS * number ** (1 + is_nested) // calls
     largest = min(largest, math.isqrt(most) if is_nested else most)
     beyond = [
-        max((size for each in reads.numbers if (size := factor * each + 2) <= largest), default=1)
+        max((size for each in reads.code.numbers if (size := factor * each + 2) <= largest), default=1)
         for factor in (2, 1)
     ]
     return [*beyond, *sizes] if sizes else [], largest

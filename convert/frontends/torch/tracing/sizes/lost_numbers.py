@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from tmconvert.frontends.torch.tracing.data.integers import file_of_caller
 from tmconvert.frontends.torch.tracing.recording.source_lines import calling_place
 from tmconvert.frontends.torch.tracing.recording.tape import Value
+from tmconvert.frontends.torch.tracing.sizes.differences import difference
 from tmconvert.frontends.torch.tracing.sizes.integers import TO_TEXT, TRACED, is_exact, untraced
 from tmconvert.frontends.torch.tracing.sizes.lost_decisions import Place
-from tmconvert.frontends.torch.tracing.sizes.validate_dynamic_shapes import difference
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.module_run import ModuleRun
@@ -67,7 +67,7 @@ def depends_on(runs: Runs, place: Place, run: ModuleRun, sizes: Mapping[str, int
     given = run.tape.outcomes[place]
     others = [[not each for each in given]]
     if place[1] == "lost":
-        numbers = dict.fromkeys([given[0] + 1, *list(run.tape.reads.numbers)[:MOST_NUMBERS]])
+        numbers = dict.fromkeys([given[0] + 1, *list(run.tape.reads.code.numbers)[:MOST_NUMBERS]])
         others = [[number] * len(given) for number in numbers if number != given[0]]
     return any(_differs(runs, run, sizes, {place: each}) for each in others)
 
