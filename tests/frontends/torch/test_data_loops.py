@@ -140,6 +140,33 @@ def test_a_loop_over_an_open_size_that_data_ends(tmp_path: Path) -> None:
         np.testing.assert_allclose(made, function(x), rtol=1e-4, atol=1e-5)
 
 
+class Breaking(Decoder):
+    """Greedy decoding that breaks out of a loop of most steps."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        token, tokens = torch.zeros_like(x[:, 0], dtype=torch.long), []
+        for _ in range(12):
+            x = self.cell(self.embedding(token), x)
+            token = self.head(x).argmax(-1)
+            tokens.append(token)
+            if (token == 3).all():
+                break
+        return torch.stack(tokens, 1)
+
+
+@pytest.mark.parametrize("model", [Decoder(), Breaking()], ids=["while", "break"])
+def test_rows_of_a_loop_that_data_ends_have_an_open_batch(model: nn.Module, tmp_path: Path) -> None:
+    """What collects the tokens has as many columns as the batch has sequences."""
+    files = [tmp_path / "model.onnx", tmp_path / "model.tflite"]
+    traced = tmconvert.trace(model.eval(), X, dynamic_shapes={"x": {0: "batch"}})
+    assert tmconvert.to_onnx(traced, files[0]).verified and tmconvert.to_tflite(traced, files[1]).verified
+    for batch in (1, 2, 9):
+        x = torch.randn(batch, 4) * 3
+        for path in files:
+            (made,) = tmconvert.run(path, [x.numpy()]).values()
+            np.testing.assert_array_equal(made, model(x))
+
+
 def longer(x: torch.Tensor) -> torch.Tensor:
     rows = []
     while x.norm() > 1:

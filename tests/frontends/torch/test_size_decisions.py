@@ -296,6 +296,32 @@ def test_a_size_at_which_the_module_cannot_be_traced_is_not_passed_over() -> Non
     assert caught.value.code == "TM2031"
 
 
+def test_one_run_has_the_further_sizes_of_all_symbols() -> None:
+    shapes = list[tuple[int, ...]]()
+
+    def attention(x: Tensor) -> Tensor:
+        shapes.append(tuple(map(int, x.shape)))
+        scale = 1.0 if x.shape[2] == 4 else 2.0  # its numbers are tried
+        return (x @ x.transpose(1, 2) * scale).softmax(-1) @ x
+
+    example = torch.randn(2, 7, 4)
+    tmconvert.trace(attention, example, dynamic_shapes={"x": {0: "batch", 1: "time"}})
+    both = [each for each in shapes if each[0] != 2 and each[1] != 7]
+    assert len(both) >= 6 and len({*shapes} - {*both}) <= 9
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_size_that_is_decided_without_a_comparison_is_found_beside_others(axis: int) -> None:
+    names = {7: "seven"}
+
+    def function(x: Tensor) -> Tensor:
+        return x.cos() if names.get(hash(x.shape[axis])) else x.sin()
+
+    sizes = {"x": {0: "rows", 1: "columns"}}
+    with pytest.raises(UnsupportedError, match=r"something else|another branch"):
+        tmconvert.to_onnx(tmconvert.trace(function, torch.randn(3, 4), dynamic_shapes=sizes), "unused.onnx")
+
+
 def test_sizes_that_would_need_much_memory_are_not_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     """The code names 10000, at which the product would have 10^8 elements."""
     tried = list[int]()

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from tmconvert.errors import UnsupportedError
+from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.tracing.data.integers import IntTaken, reads_data, types_in
 from tmconvert.frontends.torch.tracing.data.outside import (
     Outside,
@@ -371,3 +371,20 @@ def run_like_plain(
         "the module tests the type or the identity of a size, and computes something else"
     )
     return plain
+
+
+def first_run(run: Callable[[], ModuleRun], answers: list[Answers]) -> ModuleRun:
+    """Returns the first run that succeeds, and leaves its answers at the front of the list.
+
+    Some libraries fail on the path that they take for an export. Raises the first error if all runs fail.
+    """
+    errors: list[Exception] = []
+    while True:
+        try:
+            return run()
+        except Exception as error:
+            if not answers[0].is_traced:
+                errors.append(error)
+                if isinstance(error, TmconvertError) or len(answers) == 1:
+                    raise errors[0] from errors[0].__cause__
+            del answers[0]

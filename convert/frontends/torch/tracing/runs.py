@@ -19,6 +19,7 @@ from tmconvert.frontends.torch.tracing.module_run import (
     ONE_AT_A_TIME,
     Answers,
     ModuleRun,
+    first_run,
     have_same_outputs,
     products_of_stand_ins,
     run_like_plain,
@@ -30,9 +31,8 @@ from tmconvert.frontends.torch.tracing.recording.objects import opener
 from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard, same_folder, same_randomness
 from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain_structure
 from tmconvert.frontends.torch.tracing.recording.tape import Forced, Outcomes, Record, Tape
-from tmconvert.frontends.torch.tracing.sizes import differences, validate_dynamic_shapes
+from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.sizes.code_constants import ReadingCode
-from tmconvert.frontends.torch.tracing.sizes.differences import Calls, Comparison
 from tmconvert.frontends.torch.tracing.special.gradients import GradientTaken
 from tmconvert.frontends.torch.tracing.special.quantized import observers_at_rest
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import is_widened, wide_state
@@ -43,6 +43,7 @@ from tmconvert.ir.tree import leaves
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.tracing.control_flow.size_ways import TriedSizes
     from tmconvert.frontends.torch.tracing.loops.rolling import Loops
+    from tmconvert.frontends.torch.tracing.sizes.differences import Calls, Comparison
     from tmconvert.frontends.torch.tracing.sizes.recovered import SizeRecovery
     from tmconvert.frontends.torch.tracing.sizes.rerun import Rerun
 
@@ -86,7 +87,7 @@ class Runs:
         self.answers = [Answers(True, False), Answers(False, False)]
         if symbols:
             self.answers.insert(0, Answers(True, True))
-        self.first = _first_run(lambda: self.run({}), self.answers)  # which other runs are compared with
+        self.first = first_run(lambda: self.run({}), self.answers)  # which other runs are compared with
         self.first = self._with_traced_int(self.first)
         self.original = untouched if self._returns_the_same() else None
         self.first.expected = untouched.first if self.original else None
@@ -232,16 +233,17 @@ class Runs:
         if not (self.first.recorder.has_open_sizes or tape.data_texts or tape.with_floats):
             return ""
         from tmconvert.frontends.torch.tracing.data.perturbed_inputs import OTHER_DATA
+        from tmconvert.frontends.torch.tracing.sizes.differences import difference_of_data, other_decision
 
         for change in OTHER_DATA:
             try:
                 found = self.changed(change)
             except (Exception, SystemExit):  # data that the module does not take says nothing
                 continue
-            other, _ = differences.difference_of_data(self.first.tape, found.tape)
+            other, _ = difference_of_data(self.first.tape, found.tape)
             if other:
                 return f"the module converts data, or a data-dependent size, to a plain value: {other}"
-            place = differences.other_decision(self.first.tape, found.tape)
+            place = other_decision(self.first.tape, found.tape)
             if place and self._computes_otherwise(found, change):
                 return f"the module computes something else if data-dependent sizes differ: {place}"
         from tmconvert.frontends.torch.tracing.sizes.lost_decisions import LOST_NUMBER
@@ -274,7 +276,7 @@ class Runs:
             from tmconvert.frontends.torch.tracing.control_flow.size_ways import decided_otherwise
 
             self.without_effect |= decided_otherwise(self.first.tape, found.tape)
-            return Comparison(self._first_calls(), self.first.tape)  # whose graph computes the same
+            return self._with_first(self.first.tape)  # whose graph computes the same
         return like
 
     def _has_joined_calls(self) -> bool:
@@ -360,36 +362,21 @@ class Runs:
     def _difference(self, found: ModuleRun) -> tuple[Comparison, str]:
         """Compares a run with the first one; the text is empty where both compute the same by other calls."""
         self.recovery.recover(found.tape)
-        compared = Comparison(self._first_calls(), found.tape)
-        if compared.difference and self._has_joined_calls():
+        compared = self._with_first(found.tape)
+        if compared.reason and self._has_joined_calls():
             from tmconvert.frontends.torch.tracing.loops.rolling import compute_the_same
 
-            return compared, "" if compute_the_same(self.first, found) else compared.difference
-        return compared, compared.difference
+            return compared, "" if compute_the_same(self.first, found) else compared.reason
+        return compared, compared.reason
 
-    def _first_calls(self) -> Calls:
-        """Returns the calls of the first run, which are numbered once."""
+    def _with_first(self, other: Tape) -> Comparison:
+        """Compares a tape with the first one, whose calls are numbered once."""
+        from tmconvert.frontends.torch.tracing.sizes.differences import Calls, Comparison
+
         tape = self.first.tape
         if self._calls is None or self._calls[0].tape is not tape or self._calls[1] != tape.is_recovered:
             self._calls = Calls(tape), tape.is_recovered
-        return self._calls[0]
-
-
-def _first_run(run: Callable[[], ModuleRun], answers: list[Answers]) -> ModuleRun:
-    """Returns the first run that succeeds, and leaves its answers at the front of the list.
-
-    Some libraries fail on the path that they take for an export. Raises the first error if all runs fail.
-    """
-    errors: list[Exception] = []
-    while True:
-        try:
-            return run()
-        except Exception as error:
-            if not answers[0].is_traced:
-                errors.append(error)
-                if isinstance(error, TmconvertError) or len(answers) == 1:
-                    raise errors[0] from errors[0].__cause__
-            del answers[0]
+        return Comparison(self._calls[0], other)
 
 
 # ---- the module by itself

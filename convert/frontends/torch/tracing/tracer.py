@@ -28,7 +28,7 @@ from tmconvert.frontends.torch.tracing.recording.structure import Tensors, plain
 from tmconvert.frontends.torch.tracing.recording.tape import ROUNDS, Record, Scope, Value, captured_tensors
 from tmconvert.frontends.torch.tracing.recording.untracked_tensors import differing
 from tmconvert.frontends.torch.tracing.runs import Runs, UntouchedModule
-from tmconvert.frontends.torch.tracing.sizes import differences, validate_dynamic_shapes
+from tmconvert.frontends.torch.tracing.sizes import validate_dynamic_shapes
 from tmconvert.frontends.torch.tracing.sizes.cache_lengths import sizes_within_windows, windows_alone
 from tmconvert.frontends.torch.tracing.special.gradients import is_close, refused
 from tmconvert.frontends.torch.tracing.special.upcast_to_float32 import wide
@@ -104,7 +104,7 @@ def trace_module(
     found = _with_loops(again, runs, checks)
     if found := found or _with_decisions(functools.partial(again, loops=loops), runs, checks):
         return found
-    _note_checks(first, symbols, checks)
+    validate_dynamic_shapes.keep_guards(first.tape, symbols, checks)
     reasons = {name: check.reason for name, check in checks.items() if check.reason}
     if reasons:
         return _with_traced_int(again, runs, int_files, reasons)
@@ -241,7 +241,8 @@ def _size_checks(
 ) -> dict[str, validate_dynamic_shapes.Agreement]:
     """Returns by symbol whether the module does the same at other sizes, and keeps what was seen."""
     first = runs.first
-    if first.recorder.follows_gradients or first.tape.has_plain_sizes or runs.loops is not None:
+    has_buffers = first.tape.has_data_loops or runs.loops is not None  # which are made at plain sizes
+    if first.recorder.follows_gradients or first.tape.has_plain_sizes or has_buffers:
         runs.recovery.learn(first.tape)
     elements = sum(tensor.numel() for tensor in runs.inputs.values())
     if not symbols:
@@ -269,32 +270,13 @@ def _is_pinned(check: validate_dynamic_shapes.Agreement) -> bool:
     return len({*lines}) < len(lines) or any(each.args[0] == "eq" and each.args[-1] for each in check.needed)
 
 
-def _note_checks(
-    run: ModuleRun,
-    symbols: list[validate_dynamic_shapes.Symbol],
-    checks: Mapping[str, validate_dynamic_shapes.Agreement],
-) -> None:
-    """Keeps those comparisons of dynamic sizes on the tape that become guards."""
-    values = dict(run.top.formal_inputs())
-    for symbol in symbols if checks else ():
-        check = checks[symbol.name]
-        if not check.reason:
-            differences.without(run.tape, check.without_effect)
-        if check.reason or check.other_at_one is None:
-            continue
-        if symbol.place is None:
-            check.reason = f"{check.other_at_one} does something else at a size of 1"
-        else:
-            place = symbol.place
-            differences.at_least(run.tape, values[place.input], place.axis, 2, check.other_at_one)
-
-
 def _with_decisions(
     again: Callable[..., TracedModule],
     runs: Runs,
     checks: Mapping[str, validate_dynamic_shapes.Agreement],
 ) -> TracedModule | None:
-    is_decided = any(check.needed for check in checks.values()) or runs.first.tape.data_numbers
+    is_decided = any(check.needed or check.lost for check in checks.values())
+    is_decided = is_decided or bool(runs.first.tape.data_numbers)
     if runs.first.recorder.freeze_control_flow or not is_decided:
         return None
     from tmconvert.frontends.torch.tracing.control_flow.size_ways import with_both_sides, with_decided_numbers
@@ -341,11 +323,18 @@ def _check_empty(
         other = empty()
     except (Exception, SystemExit):  # the module's own, at a size that it does not take
         return
-    compared = differences.Comparison(differences.Calls(first.tape), other.tape)
+    from tmconvert.frontends.torch.tracing.sizes.differences import (
+        Calls,
+        Comparison,
+        at_least,
+        without_guards,
+    )
+
+    compared = Comparison(Calls(first.tape), other.tape)
     if symbol.place is None or not compared.message:
         return
     try:
-        with differences.without_guards(first.tape):
+        with without_guards(first.tape):
             graph = first.traced(of_run=True)
         made = [leaf for leaf in leaves(run_module(graph, other.inputs)) if isinstance(leaf, np.ndarray)]
     except Exception:  # what the interpreter cannot run at this size is not compared
@@ -353,7 +342,7 @@ def _check_empty(
     if all(a.shape == b.shape and is_close(a, b) for a, b in zip(made, other.outputs, strict=True)):
         return
     tensor = dict(first.top.formal_inputs())[symbol.place.input]
-    differences.at_least(first.tape, tensor, symbol.place.axis, 1, compared.source)
+    at_least(first.tape, tensor, symbol.place.axis, 1, compared.source)
 
 
 def _fixed(

@@ -21,6 +21,7 @@ from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.data.integers import comparisons_of_data
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Tape
 from tmconvert.frontends.torch.tracing.sizes import differences, validate_dynamic_shapes
+from tmconvert.frontends.torch.tracing.sizes.integers import TRUTH
 from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
@@ -47,11 +48,12 @@ def deciding(
     checks: Mapping[str, validate_dynamic_shapes.Agreement], loops: Loops | None = None
 ) -> set[Place]:
     """Returns the lines and operators of the comparisons that explain other calls at other sizes, but not
-    those that count the rounds of ``loops``.
+    those that count the rounds of ``loops``, and of what tensors that are made of sizes decide.
     """
     guards = {guard for check in checks.values() for guard in check.needed}
     rounds = () if loops is None else loops.counting
-    return {(str(guard.source), guard.args[0]) for guard in guards if str(guard.source) not in rounds}
+    lost = {place for check in checks.values() for place in check.lost if place[1] == TRUTH}
+    return lost | {(str(guard.source), guard.args[0]) for guard in guards if str(guard.source) not in rounds}
 
 
 def decided_otherwise(first: Tape, second: Tape) -> set[Record]:
@@ -76,7 +78,7 @@ def with_both_sides(
 
     The guards that then remain have the reason. The comparisons ``given`` are decisions already.
     """
-    if not any(check.needed for check in checks.values()):
+    if not deciding(checks):
         return None
     places = deciding(checks, loops)
     try:

@@ -28,6 +28,7 @@ from tmconvert.frontends.torch.tracing.recording.tape import ROUNDS
 from tmconvert.frontends.torch.tracing.sizes.integers import (
     TO_NUMBER,
     TO_TEXT,
+    TRUTH,
     TracedFloat,
     TracedInt,
     lost_number,
@@ -101,7 +102,7 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
     values = [recorder.value_of(operand) for operand in operands]
     if not any(value.depends for value in values) or is_assertion():
         is_of_sizes = recorder.follow_sizes and any(value.captured is None for value in values)
-        return _lost(recorder, name, values, result) if is_of_sizes else result
+        return _of_sizes(recorder, name, (args, kwargs), values, result) if is_of_sizes else result
     from tmconvert.frontends.torch.tracing.data.checks import is_in_check
 
     if is_in_check():
@@ -131,8 +132,17 @@ def _look(recorder: Recorder, function: object, args: tuple[object, ...], kwargs
     return result
 
 
-def _lost(recorder: Recorder, name: str, values: list[Value], result: Any) -> Any:
-    """Returns the element of a tensor of sizes as a lost number; Python takes plain ones of some methods."""
+def _of_sizes(recorder: Recorder, name: str, arguments: Any, values: list[Value], result: Any) -> Any:
+    """Returns the element of a tensor of sizes: the answer of a decision, or a lost number.
+
+    Python takes plain numbers of some methods.
+    """
+    place = _place(recorder)
+    if isinstance(result, bool) and (str(place), TRUTH) in recorder.tape.deciding:
+        from tmconvert.frontends.torch.tracing.control_flow.decisions import answer
+
+        if (decided := answer(recorder, name, arguments, result, place)) is not None:
+            return decided
     made = lost_number(result, (*values,), recorder.note_comparison)
     if name in ("__int__", "__float__"):
         recorder.note_comparison(name.strip("_"), made, None, True)

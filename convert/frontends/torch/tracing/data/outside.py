@@ -32,7 +32,6 @@ from tmconvert.frontends.torch.tracing.recording.objects import held_objects
 from tmconvert.frontends.torch.tracing.recording.source_lines import NOT_USERS
 from tmconvert.frontends.torch.tracing.recording.state_guard import is_generator
 from tmconvert.frontends.torch.tracing.recording.tape import Scope, Value
-from tmconvert.frontends.torch.tracing.sizes.differences import difference_of_data
 from tmconvert.ir.tree import leaves
 
 _LATER = 401 * 86400 + 5 * 3600 + 17 * 60 + 23  # seconds, by which the clocks of the second run are ahead
@@ -100,6 +99,8 @@ def taken_from_outside(outside: Outside, held: Iterable[Any]) -> Iterator[None]:
 
 def check_repeatable(run: Callable[[], Any]) -> None:
     """Runs a module twice; raises UnsupportedError TM2022 where the second run computes something else."""
+    from tmconvert.frontends.torch.tracing.sizes.differences import difference_of_data
+
     one = run()
     with elsewhere():
         two = run()

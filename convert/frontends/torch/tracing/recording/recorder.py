@@ -183,7 +183,7 @@ class Recorder(TorchFunctionMode):
         # of a statement such as x[0] = y the result is the new x
         bound = result if results else said if len(said) > 1 else written[0]
         self._bind(name, function, recorded, tensors, written, bound, results)
-        if len(results) == 1 and not results[0].dim():
+        if len(results) == 1 and (self.follow_sizes or not results[0].dim()):
             self.size_tensors.note(name, args, kwargs, results[0])
         return result
 

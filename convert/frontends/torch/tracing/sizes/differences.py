@@ -81,7 +81,7 @@ class Comparison:
         self.message, self.source, self.step = _first_difference(self.first, self.second, "at another size")
 
     @property
-    def difference(self) -> str:
+    def reason(self) -> str:
         """The difference in words, also from what the other run does with plain integers."""
         return self.tape.unlike_plain or self.message
 

@@ -14,9 +14,13 @@ LOST_NUMBER = (
 )
 
 
-def decided_by_lost(tape: Tape, agreeing: Mapping[int, Tape], depends_on: Callable[[Place], bool]) -> str:
-    """Returns what is decided by a number that Python made of the size, in which no trace of it is left."""
-    runs = [(each, _makers(each) if tape.lost else {}) for each in (tape, *agreeing.values())]
+def decided_by_lost(
+    tape: Tape, agreeing: Mapping[int, Tape], depends_on: Callable[[Place], bool]
+) -> list[Place]:
+    """Returns where the module decides by a number that Python made of the size, in which no trace of it is
+    left; those named ``CONDITION`` by a tensor.
+    """
+    runs, found = [(each, _makers(each) if tape.lost else {}) for each in (tape, *agreeing.values())], []
     for place in tape.lost:
         sizes = [
             [
@@ -27,8 +31,8 @@ def decided_by_lost(tape: Tape, agreeing: Mapping[int, Tape], depends_on: Callab
         ]
         is_of_size = None in sizes[0] or any(each != sizes[0] for each in sizes)
         if is_of_size and depends_on(place):
-            return LOST_NUMBER.format(place[0])
-    return ""
+            found.append(place)
+    return found
 
 
 def _makers(tape: Tape) -> dict[Value, Record]:

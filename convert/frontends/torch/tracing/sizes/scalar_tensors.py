@@ -1,8 +1,9 @@
-"""Tensors of one number that are computed of sizes alone: ``torch.ceil(torch.as_tensor(n / 2)).long()``.
+"""Tensors whose elements are one number, of sizes or constant: ``torch.ceil(torch.as_tensor(n / 2)).long()``,
+``torch.full((batch,), n).max()``, ``torch.ones(batch, n) > 0``.
 
-Such a tensor is a bound of a slice or an amount of padding, or ``item()`` converts it to a number. The traced
-number that it holds is computed beside it by Python's integers, so that it is a size there. Buffers of one
-integer, such as the stride of a layer, take part.
+Such a tensor is a bound of a slice or an amount of padding, ``item()`` converts it to a number, or Python
+branches on it. The number that it holds is computed beside it by Python's integers, so that it is a size
+there. Buffers of one integer, such as the stride of a layer, take part.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import math
 import operator
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -41,7 +42,8 @@ EXACT = 1 << 24  # integers below have no rounding error in float32
 DENOMINATOR = 1 << 16  # of the fraction that a float stands for
 INTEGERS = (torch.int64, torch.int32)
 CREATIONS = frozenset(("tensor", "as_tensor", "scalar_tensor", "asarray"))
-SAME = frozenset(("clone", "detach", "contiguous", "cpu", "to", "long", "int", "float", "double", "type"))
+_SAME = "clone detach contiguous cpu to long int float double type type_as bool"
+SAME = frozenset(_SAME.split())
 _NAMES: dict[str, tuple[str, ...]] = {
     "add": ("add", "radd"),
     "sub": ("sub", "rsub", "subtract"),
@@ -51,69 +53,121 @@ _NAMES: dict[str, tuple[str, ...]] = {
     "mod": ("mod", "rmod", "remainder"),
 }
 ARITHMETIC = {name: getattr(operator, kind) for kind, names in _NAMES.items() for name in names}
+ROUNDINGS: dict[str, Callable[[Any], Any]] = {
+    "ceil": math.ceil,
+    "floor": math.floor,
+    "round": round,
+    "trunc": truncated,
+}
+COMPARISONS = {"gt": "le", "le": "gt", "ge": "lt", "lt": "ge", "eq": "ne", "ne": "eq"}  # with their negations
+NEGATIONS = frozenset(("logical_not", "invert", "bitwise_not"))
+FILLS = {"zeros": 0, "ones": 1}
+# calls that make tensors of equal elements, with the place of the element among their arguments
+FILLED = {"full": 1, "full_like": 1, "new_full": 2}
+FILLED |= {form: 1 for name in FILLS for form in (name, f"new_{name}", f"{name}_like")}
+# calls whose result has elements of their operand alone
+_KEEPING = """expand repeat tile reshape view unsqueeze squeeze flatten permute transpose t getitem select
+    narrow amax amin max min mean all any"""
+KEEPING = frozenset(_KEEPING.split())
+FOLLOWED = frozenset((*ROUNDINGS, *ARITHMETIC, *COMPARISONS, *NEGATIONS, *SAME, *KEEPING))
+MOST_CHECKED = 1 << 16  # elements of a tensor whose number is followed
+
+
+class Compared(NamedTuple):
+    """A comparison of the numbers that two tensors hold."""
+
+    name: str
+    left: Any
+    right: Any
+
+    def outcome(self, *, traced: bool = True) -> bool:
+        """Returns the outcome; comparisons of traced numbers are noted."""
+        given = (self.left, self.right) if traced else map(untraced, (self.left, self.right))
+        return bool(getattr(operator, self.name)(*given))
 
 
 class SizeTensors:
-    """The traced numbers that tensors of a run hold, by the Values of these tensors."""
+    """The numbers that all elements of tensors of a run have, by the Values of these tensors.
+
+    A number is a traced one, one that does not change with the sizes, or a comparison of these.
+    """
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
         self._held: dict[Value, Any] = {}
-        self._filled: dict[Value, Any] = {}  # the number that all elements of a tensor have
 
     def __bool__(self) -> bool:
         return bool(self._held)
 
     def note(self, name: Name, args: tuple[Any, ...], kwargs: dict[str, Any], tensor: torch.Tensor) -> None:
-        """Notes the number of the tensor of one element that a call made, if it is one of sizes."""
+        """Notes the number that all elements of the result of a call have, if it is known."""
         own = _own(name)
         if own in CREATIONS and args and isinstance(args[0], TRACED):
             held: Any = args[0]
-        elif own == "getitem" and self._filled:
-            held = self._filled.get(self._recorder.value_of(args[0]))
-        elif own in ARITHMETIC or own in ("ceil", "floor") or own in SAME:
-            if not any(isinstance(leaf, TRACED) or self._known(leaf) is not None for leaf in leaves(args)):
-                return
-            held = self._computed(own, args, kwargs, tensor.dtype)
+        elif own in FILLED:
+            held = args[place] if (place := FILLED[own]) < len(args) else kwargs.get("fill_value")
+            held = FILLS.get(own.removeprefix("new_").removesuffix("_like"), held)
+            held = None if isinstance(held, torch.Tensor) else held
+        elif own in FOLLOWED:
+            held = self._followed(own, args, kwargs, tensor.dtype)
         else:
             return
         held = _as_type(held, tensor.dtype)
-        if isinstance(held, TRACED) and self._recorder.run(tensor.item) == untraced(held):
-            self._held[self._recorder.value_of(tensor)] = held
+        if held is not None and 0 < tensor.numel() <= MOST_CHECKED:
+            number = held.outcome(traced=False) if isinstance(held, Compared) else untraced(held)
+            if self._recorder.run(lambda: bool((tensor == number).all())):
+                self.fill(tensor, held)
 
     def fill(self, tensor: torch.Tensor, number: Any) -> None:
-        """Notes the number that all elements of a tensor of integers have."""
-        if isinstance(number, TracedInt):
-            self._filled[self._recorder.value_of(tensor)] = number
+        """Notes the number that all elements of a tensor have."""
+        self._held[self._recorder.value_of(tensor)] = number
+
+    def _followed(self, own: str, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype) -> Any:
+        given = leaves((args, kwargs))
+        if not any(isinstance(each, TRACED) or self._known(each) is not None for each in given):
+            return None
+        if own in KEEPING:
+            tensors = [each for each in given if isinstance(each, torch.Tensor)]
+            return self._known(tensors[0]) if len(tensors) == 1 else None
+        if own in COMPARISONS and len(args) == 2:
+            operands = [self._operand(each) for each in args]
+            is_lost = any(each is None or isinstance(each, TracedFloat) for each in operands)
+            return None if is_lost else Compared(own, *operands)
+        if own in NEGATIONS:
+            held = self._known(args[0])
+            if isinstance(held, Compared):
+                return held._replace(name=COMPARISONS[held.name])
+            return not held if isinstance(held, bool) else None
+        return self._computed(own, args, kwargs, dtype)
 
     def _known(self, leaf: object) -> Any:
-        is_scalar = bool(self._held) and isinstance(leaf, torch.Tensor) and not leaf.dim()
-        return self._held.get(self._recorder.value_of(leaf)) if is_scalar else None
+        has_number = bool(self._held) and isinstance(leaf, torch.Tensor)
+        return self._held.get(self._recorder.value_of(leaf)) if has_number else None
 
     def _operand(self, leaf: Any) -> Any:
         """Returns the number of an operand, also of a constant of one integer."""
         if not isinstance(leaf, torch.Tensor):
             return leaf if isinstance(leaf, NUMBERS) and not isinstance(leaf, bool) else None
         held = self._known(leaf)
+        if isinstance(held, (bool, Compared)):
+            return None
         if held is not None or leaf.dim() or leaf.dtype not in INTEGERS:
             return held
         is_constant = self._recorder.value_of(leaf).captured is not None
         return self._recorder.run(leaf.item) if is_constant else None
 
     def _computed(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], dtype: torch.dtype) -> Any:
-        first = self._operand(args[0])
-        if first is None:
-            return None
-        if name in ("ceil", "floor"):
-            return _rounded(first, name)
-        if name in SAME:
+        first = self._known(args[0]) if name in SAME else self._operand(args[0])
+        if first is None or name in SAME:
             return first
+        if name in ROUNDINGS:
+            return _rounded(first, name)
         second = self._operand(args[1]) if len(args) == 2 and not kwargs else None
         if second is None:
             return None
         is_reflected = name in ("rsub", "rtruediv", "rfloordiv", "rmod")
         pair = (second, first) if is_reflected else (first, second)
-        if dtype != torch.float32:
+        if dtype != torch.float32 or not any(isinstance(each, TRACED) for each in pair):
             return ARITHMETIC[name](*pair)
         kind = next(kind for kind, names in _NAMES.items() if name in names)
         return None if kind in ("floordiv", "mod") else in_single(kind, *pair)
@@ -136,15 +190,21 @@ class SizeTensors:
 
     def _size(self, leaf: Any) -> Any:
         held = self._known(leaf)
-        return held if isinstance(held, TracedInt) and leaf.dtype in INTEGERS else leaf
+        is_size = isinstance(held, TracedInt) and leaf.dtype in INTEGERS and not leaf.dim()
+        return held if is_size else leaf
 
     def read(self, name: str, tensor: Any) -> Any:
-        """Returns what ``item()`` and ``tolist()`` return for the tensor; None where its number is not known.
+        """Returns what ``item()``, ``tolist()`` or ``bool()`` return for the tensor; None where its number is
+        not known.
 
         Raises IntTaken where ``int`` converts it.
         """
         held = self._known(tensor)
-        if held is None or name not in (*READS, "__int__"):
+        if held is None or tensor.numel() != 1 or (name == "tolist" and tensor.dim()):
+            return None
+        if tensor.dtype == torch.bool and name in (*READS, "__bool__", "is_nonzero"):
+            return held.outcome() if isinstance(held, Compared) else held
+        if not isinstance(held, TRACED) or name not in (*READS, "__int__"):
             return None
         if name == "__int__":
             file = file_of_caller()
@@ -163,8 +223,12 @@ def _own(name: Name) -> str:
 
 def _as_type(number: Any, dtype: torch.dtype) -> Any:
     """Returns the number in a tensor of ``dtype``; None where it is not followed."""
+    if isinstance(number, Compared):
+        return number if dtype == torch.bool else None
+    if isinstance(number, NUMBERS) and not isinstance(number, TRACED):
+        return bool(number) if dtype == torch.bool else number
     if dtype in INTEGERS:
-        return _rounded(number, "truncated") if isinstance(number, TRACED) else None
+        return _rounded(number, "trunc") if isinstance(number, TRACED) else None
     if dtype == torch.float32:
         return None if number is None else in_float32(number)
     return number if dtype == torch.float64 else None
@@ -177,12 +241,11 @@ def _rounded(number: Any, kind: str) -> Any:
     from tmconvert.ir.symbolic.rounded import rounds_like_integers
 
     fraction, steps, roundings = _fraction(number), *_steps(number)
-    if roundings and fraction is not None and rounds_like_integers(steps):
+    if roundings and fraction is not None and kind != "round" and rounds_like_integers(steps):
         above, below = fraction
         if above >= 0 and above * roundings < EXACT:
             return above if below == 1 else (above + (below - 1 if kind == "ceil" else 0)) // below
-    round_: Callable[[Any], Any] = {"ceil": math.ceil, "floor": math.floor}.get(kind, truncated)
-    return round_(number)
+    return ROUNDINGS[kind](number)
 
 
 def _steps(number: Any) -> tuple[Any, int]:

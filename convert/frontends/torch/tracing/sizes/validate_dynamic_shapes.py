@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 
@@ -17,12 +18,10 @@ from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Tape
 from tmconvert.frontends.torch.tracing.sizes.code_constants import sizes_of_loops, telling_sizes
-from tmconvert.frontends.torch.tracing.sizes.differences import (
-    Comparison,
-    guards_of,
-    steps_of,
-)
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
+
+if TYPE_CHECKING:
+    from tmconvert.frontends.torch.tracing.sizes.differences import Comparison
 
 Axes = Mapping[str, Mapping[int, str]]
 AGREEING = 2  # runs at other sizes that must do the same
@@ -118,7 +117,7 @@ class Agreement:
     ``reason`` states why the size cannot stay dynamic; it is empty if it can. ``other_at_one`` is the
     location where the calls at size 1 start to differ; None if they do not, or the module does not run at 1.
     ``without_effect`` are comparisons with another outcome but equal calls; ``needed`` those after which, at
-    another size, the calls differed.
+    another size, the calls differed. ``lost`` are the places that decide by a number that is lost.
     """
 
     def __init__(self) -> None:
@@ -126,9 +125,10 @@ class Agreement:
         self.other_at_one: Source | None = None
         self.without_effect: set[Record] = set()
         self.needed: set[Record] = set()
+        self.lost: list[tuple[str, str]] = []
 
 
-Rerun = Callable[[Mapping[str, int]], Comparison]
+Rerun = Callable[[Mapping[str, int]], "Comparison"]
 
 
 def agreements(
@@ -161,12 +161,13 @@ def agreements(
         if not result.reason:
             result.reason = _at_other_sizes(symbol, rerun, telling[symbol], result)
         if not result.reason and tape.lost:
-            from tmconvert.frontends.torch.tracing.sizes.lost_decisions import decided_by_lost
+            from tmconvert.frontends.torch.tracing.sizes.lost_decisions import LOST_NUMBER, decided_by_lost
 
-            result.reason = decided_by_lost(tape, near[symbol], depends_on)
+            result.lost = decided_by_lost(tape, near[symbol], depends_on)
+            result.reason = LOST_NUMBER.format(result.lost[0][0]) if result.lost else ""
         if not result.reason and symbol.number != 1:
             one, _ = _attempt(lambda: rerun({symbol.name: 1}))  # noqa: B023
-            if one is not None and one.difference:
+            if one is not None and one.reason:
                 result.other_at_one = one.source
             elif one is not None:
                 result.without_effect |= one.guards
@@ -177,6 +178,8 @@ def agreements(
 
 def _at_near_sizes(symbol: Symbol, tape: Tape, rerun: Rerun, result: Agreement) -> dict[int, Tape]:
     """Runs the module at sizes near that of the example; returns the tapes of the runs that do the same."""
+    from tmconvert.frontends.torch.tracing.sizes.differences import guards_of
+
     agreed, failure, agreeing, explained = 0, "", dict[int, Tape](), ""
     result.reason = tape.unlike_plain
     for number in () if result.reason else symbol.others():
@@ -184,8 +187,8 @@ def _at_near_sizes(symbol: Symbol, tape: Tape, rerun: Rerun, result: Agreement) 
         if other is None:
             continue
         result.reason = _unexplained(other, result)
-        if not result.reason and other.difference:
-            explained = other.difference
+        if not result.reason and other.reason:
+            explained = other.reason
             continue
         agreeing[number] = other.tape
         agreed += 1
@@ -210,7 +213,7 @@ def _telling_sizes(symbol: Symbol, tape: Tape, elements: int, agreeing: Mapping[
     tried, (other, second) = {1, FAR, symbol.number, *agreeing}, next(iter(agreeing.items()))
     sizes = telling_sizes(symbol.number, tape.reads, other, second.reads)
     largest = FAR_ELEMENTS * max(symbol.number, 1) // max(elements, 1)
-    calls = max(tape.calls, sum(1 for _ in steps_of(tape.top)), 1)
+    calls = max(tape.calls, sum(1 for _ in tape.top.records()), 1)
     count = max(TELLING, min(TELLING_STEPS // calls, MOST_TELLING))
     if tape.calls:
         runs = (symbol.number, calls), (other, second.calls)
@@ -236,7 +239,7 @@ def _remove_alike(
         if elements * scale > FAR_ELEMENTS:
             break
         other, _ = _attempt(lambda: rerun({symbol.name: n for symbol, n in together.items()}))  # noqa: B023
-        if other is None or other.difference or other.guards - without_effect:
+        if other is None or other.reason or other.guards - without_effect:
             break
         for symbol, number in together.items():
             sizes[symbol].remove(number)
@@ -254,9 +257,9 @@ def _at_other_sizes(symbol: Symbol, rerun: Rerun, sizes: Iterable[int], result: 
         if found is None:
             continue
         guards = found.guards - result.without_effect
-        if found.difference and not guards:
-            return f"{found.difference} ({symbol.name} = {size})"
-        if found.difference:
+        if found.reason and not guards:
+            return f"{found.reason} ({symbol.name} = {size})"
+        if found.reason:
             result.needed |= guards
         else:  # what is compared for equality comes out otherwise at this size alone
             result.without_effect |= {guard for guard in guards if guard.args[0] in ("eq", "ne")}
@@ -282,10 +285,29 @@ def _unexplained(other: Comparison, result: Agreement) -> str:
 
     If the runs agree, notes the comparisons of sizes with another outcome.
     """
-    if not other.difference:
+    if not other.reason:
         result.without_effect |= other.guards
     guards = other.guards - result.without_effect
-    if other.difference and guards and not other.tape.unlike_plain:
+    if other.reason and guards and not other.tape.unlike_plain:
         result.needed |= guards
         return ""
-    return other.difference
+    return other.reason
+
+
+def keep_guards(tape: Tape, symbols: Sequence[Symbol], checks: Mapping[str, Agreement]) -> None:
+    """Keeps those comparisons of dynamic sizes on the tape that become guards."""
+    if not checks:
+        return
+    from tmconvert.frontends.torch.tracing.sizes.differences import at_least, without
+
+    values = dict(tape.top.formal_inputs())
+    for symbol in symbols:
+        check = checks[symbol.name]
+        if not check.reason:
+            without(tape, check.without_effect)
+        if check.reason or check.other_at_one is None:
+            continue
+        if symbol.place is None:
+            check.reason = f"{check.other_at_one} does something else at a size of 1"
+        else:
+            at_least(tape, values[symbol.place.input], symbol.place.axis, 2, check.other_at_one)
