@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import itertools
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ from tmconvert.ir.interpreter import Interpreter
 from tmconvert.ir.subgraphs import nested
 from tmconvert.ir.symbolic.data_dependent import anonymous
 from tmconvert.ir.symbolic.dims import Dim, Symbol, example_count, of, substituted
-from tmconvert.ir.symbolic.journal import MAX_COUNTED, Guard, SizeJournal, summarized
+from tmconvert.ir.symbolic.journal import MAX_COUNTED, MAX_TRIED, Guard, SizeJournal, summarized
 from tmconvert.ir.symbolic.signs import thresholds
 from tmconvert.ir.traced_module import Example
 from tmconvert.ir.tree import leaves
@@ -31,11 +32,9 @@ from tmconvert.passes.normalize import Normalized
 from tmconvert.symbolics.op import Op
 from tmconvert.verification.inputs import drawn_inputs
 
-MAX_TRIED = 1 << 12  # sizes looked at for one beyond a guard
 MAX_EQUAL = 8  # equalities of sizes that are tried
 MAX_CHOICES = 4  # branches on sizes whose sides are both compared
 MAX_EQUAL_SIZE = 64  # the largest size that is tried for one
-MAX_SAMPLE = 1 << 24  # the largest size at which a guard is tested whether it is always true
 MAX_EVALUATED = 1 << 20  # bytes of all results of models that are evaluated at other sizes before
 MAX_GUARDED = 1 << 27  # the same, where otherwise a guard would stay
 MAX_BYTES = 1 << 28  # of the activations at the largest sizes that a file is compared at
@@ -276,11 +275,23 @@ class SizeChecks:
                     if broken.any() and broken[chosen]:
                         yield {**base, name: int(numbers[chosen])}
         if len(guard.difference.symbols) > 1:
+            yield from self._all_equal(guard, start)
             yield from (
                 each
                 for each in ({**start, **self.opened.ones(guard)}, *self._smallest())
                 if not guard.holds(each)
             )
+
+    def _all_equal(self, guard: Guard, start: Sizes) -> Iterator[Sizes]:
+        """Yields the first sizes that are equal to each other at which the guard does not hold: a comparison
+        that follows it may be the one of height and width.
+        """
+        names = [name for name in guard.difference.symbols if name in self.opened.symbols]
+        unit = math.lcm(*(self.opened.symbols[name].unit for name in names))
+        numbers = np.arange(1, MAX_COUNTED, dtype=np.int64) * unit
+        broken = guard.broken_at({**start, **dict.fromkeys(names, numbers)})
+        if names and broken.any():
+            yield {**start, **dict.fromkeys(names, int(numbers[broken.argmax()]))}
 
     def _large(self, guards: Sequence[Guard]) -> Sizes | None:
         """Returns sizes larger than all that they are compared with, if the activations are not too large."""
@@ -435,10 +446,10 @@ def checked_sizes(
     equal, unequal = checks.equal(journal.unequal, [*guards, *(guard for guard, _ in broken)])
     broken += unequal
     found = [guard for guard, _ in broken]
-    needless = set[Guard]()
+    needless, parts = set[Guard](), frozenset(symbol.name for symbol in opened.parts())
     for guard in (each for each in guards if not _is_of_data(each)):
         sizes = checks.broken(guard)
-        if sizes is None and (_is_always_true(guard, opened) or checks.is_needless(guard)):
+        if sizes is None and (guard.is_always_true(parts) or checks.is_needless(guard)):
             needless.add(guard)
         elif sizes is not None and guard.is_ours:
             journal.place = "the conversion"
@@ -458,22 +469,6 @@ def checked_sizes(
     others += [trial for trial in equal if trial.sizes not in [each.sizes for each in others]]
     needed = [guard for guard in guards if guard not in needless]
     return [*trials, *others], [*needed, *found, *unknown]
-
-
-def _is_always_true(guard: Guard, opened: BoundModel) -> bool:
-    """Whether a guard holds at all of many sizes, small and large ones: a report does not show it."""
-    symbols = guard.difference.symbols
-    if _is_of_data(guard) or guard.is_of_equality or not symbols:
-        return False
-    parts = {symbol.name for symbol in opened.parts()}
-    large = MAX_SAMPLE if len(symbols) == 1 else MAX_SAMPLE >> 9  # products stay below 2**63
-    random = np.random.default_rng(0)
-    known = np.unique([*range(1, MAX_COUNTED), *np.geomspace(MAX_COUNTED, large, 64).astype(np.int64)])
-    sizes = {
-        name: random.permutation(np.resize([0, *known] if name in parts else known, MAX_TRIED)) * symbol.unit
-        for name, symbol in symbols.items()
-    }
-    return not guard.broken_at(sizes).any()
 
 
 def _result_types(expr: Expr) -> list[TensorType]:

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_COUNTED = 256  # sizes that tell how strict a guard is
+MAX_TRIED = 1 << 12  # sizes looked at for one beyond a guard
+MAX_SAMPLE = 1 << 24  # the largest size at which a guard is tested whether it is always true
 # by the signs of a difference
 _RELATIONS = {
     frozenset({0}): "==",
@@ -84,6 +86,23 @@ class Guard(NamedTuple):
                 lambda each: sizes[each.name] // each.unit if each.name in sizes else each.example
             )
         return ~np.isin(np.sign(values), list(self.signs))
+
+    def is_always_true(self, parts: frozenset[str] = frozenset()) -> bool:
+        """Whether the guard holds at all of many sizes, small and large ones; ``parts`` are sizes that may be
+        0. A report does not show it.
+        """
+        symbols = self.difference.symbols
+        if self.is_of_equality or not symbols or _of_data(self.difference):
+            return False
+        large = MAX_SAMPLE if len(symbols) == 1 else MAX_SAMPLE >> 9  # products stay below 2**63
+        random = np.random.default_rng(0)
+        known = np.unique([*range(1, MAX_COUNTED), *np.geomspace(MAX_COUNTED, large, 64).astype(np.int64)])
+        sizes = {
+            name: random.permutation(np.resize([0, *known] if name in parts else known, MAX_TRIED))
+            * symbol.unit
+            for name, symbol in symbols.items()
+        }
+        return not self.broken_at(sizes).any()
 
 
 def summarized(guards: Iterable[Guard]) -> list[str]:
@@ -265,6 +284,9 @@ class SizeJournal:
         difference = without_common_factor(difference)
         if self._bounded(difference) or self._unclamped(difference):
             return
+        if Guard(difference, frozenset({0})).is_always_true():  # as floor(floor(n / 4) + 0.1) is floor(n / 4)
+            self.assume(difference, frozenset({0}))
+            return
         shared = math.gcd(*(factor for _, factor in difference.terms))
         factors = {monomial: factor // shared for monomial, factor in difference.terms}
         symbols = list(difference.symbols.values())
@@ -278,7 +300,8 @@ class SizeJournal:
                 return
         if self._made_even(difference):
             return
-        if is_guarded and (len(symbols) > 1 or len(difference.terms) > 2):
+        is_number = len(symbols) == 1 and len(difference.terms) <= 2 and (symbols[0],) in factors
+        if is_guarded and not is_number:
             self.assume(difference, frozenset({0}))
         else:
             self.specialize(difference, f"requires {_relation(difference, '==')}")

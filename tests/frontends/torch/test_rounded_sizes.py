@@ -20,6 +20,8 @@ from tmconvert.ir.symbolic.rounded import Steps, differing_sizes, rounded
 from tmconvert.ir.symbolic.text import parse_size
 from tmconvert.targets.registry import runtime_for
 
+from .harness import run_onnx
+
 Function = Callable[[torch.Tensor], torch.Tensor]
 
 
@@ -204,3 +206,38 @@ def test_a_refused_range_is_shown_as_code_with_the_strictest_first(tmp_path: Pat
         "floor(rows * (32 / columns)) != 7" in text for text in shown
     )
     assert also and all("test_rounded_sizes.py:" in text for text in also)
+
+
+def resized_positions(x: torch.Tensor) -> torch.Tensor:
+    """As vision transformers fit their table of positions: 0.1 keeps the rounding from losing a row."""
+    rows, columns = x.shape[2] // 4 + 0.1, x.shape[3] // 4 + 0.1
+    table = torch.linspace(0, 1, 16).reshape(1, 1, 4, 4)
+    found = F.interpolate(table, scale_factor=(rows / 4, columns / 4), mode="bicubic")
+    assert int(rows) == found.shape[2] and int(columns) == found.shape[3]
+    return F.avg_pool2d(x, 4) + found
+
+
+def unless_square(x: torch.Tensor) -> torch.Tensor:
+    """The second comparison is made where the first one is true."""
+    if (x.shape[2] // 4) * (x.shape[3] // 4) == 16 and x.shape[2] == x.shape[3]:
+        return F.avg_pool2d(x, 4)
+    return F.max_pool2d(x, 4)
+
+
+def test_a_size_plus_a_fraction_is_rounded_to_that_size(tmp_path: Path) -> None:
+    path, sizes = tmp_path / "model.onnx", {"x": {2: "h", 3: "w"}}
+    example = torch.randn(1, 2, 24, 20)
+    tmconvert.to_onnx(resized_positions, path, example_inputs=(example,), dynamic_shapes=sizes)
+    for h, w in ((24, 20), (9, 31), (16, 16), (64, 4)):
+        x = torch.randn(1, 2, h, w)
+        (made,) = run_onnx(path, [x.numpy()])
+        np.testing.assert_allclose(made, resized_positions(x), rtol=1e-4, atol=1e-5)
+
+
+def test_a_product_of_sizes_is_also_compared_where_they_are_equal(tmp_path: Path) -> None:
+    sizes = {"x": {2: "h", 3: "w"}}
+    traced = tmconvert.trace(unless_square, torch.randn(1, 2, 24, 20), dynamic_shapes=sizes)
+    with pytest.raises(
+        UnsupportedError, match=r"TM2030.*floor\(h/4\)\*floor\(w/4\) != 16 only.* h = 16, w = 16"
+    ):
+        tmconvert.to_onnx(traced, tmp_path / "model.onnx")
