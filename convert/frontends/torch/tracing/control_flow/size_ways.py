@@ -21,7 +21,7 @@ from tmconvert.errors import TmconvertError
 from tmconvert.frontends.torch.tracing.data.integers import comparisons_of_data
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Tape
 from tmconvert.frontends.torch.tracing.sizes import differences, validate_dynamic_shapes
-from tmconvert.frontends.torch.tracing.sizes.integers import TRUTH
+from tmconvert.frontends.torch.tracing.sizes.integers import CONDITION
 from tmconvert.ir.tree import leaves
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def deciding(
     """
     guards = {guard for check in checks.values() for guard in check.needed}
     rounds = () if loops is None else loops.counting
-    lost = {place for check in checks.values() for place in check.lost if place[1] == TRUTH}
+    lost = {place for check in checks.values() for place in check.lost if place[1] == CONDITION}
     return lost | {(str(guard.source), guard.args[0]) for guard in guards if str(guard.source) not in rounds}
 
 

@@ -28,7 +28,7 @@ from tmconvert.frontends.torch.tracing.recording.tape import ROUNDS
 from tmconvert.frontends.torch.tracing.sizes.integers import (
     TO_NUMBER,
     TO_TEXT,
-    TRUTH,
+    CONDITION,
     TracedFloat,
     TracedInt,
     lost_number,
@@ -138,7 +138,7 @@ def _of_sizes(recorder: Recorder, name: str, arguments: Any, values: list[Value]
     Python takes plain numbers of some methods.
     """
     place = _place(recorder)
-    if isinstance(result, bool) and (str(place), TRUTH) in recorder.tape.deciding:
+    if isinstance(result, bool) and (str(place), CONDITION) in recorder.tape.deciding:
         from tmconvert.frontends.torch.tracing.control_flow.decisions import answer
 
         if (decided := answer(recorder, name, arguments, result, place)) is not None:

@@ -248,7 +248,7 @@ def lost_number(number: Any, operands: tuple[Any, ...], note: Callable[..., bool
     """Returns a plain number as one of these operands that is lost; a bool is the outcome of its note."""
     number, origin = _of_python(number), ("lost", *operands)
     if isinstance(number, bool):
-        return note(TRUTH, LostInt(number, origin, note), None, number)
+        return note(CONDITION, LostInt(number, origin, note), None, number)
     if isinstance(number, int):
         made = LostInt(number, origin, note)
         is_known = any(isinstance(each, LostInt) for each in operands)
@@ -257,7 +257,7 @@ def lost_number(number: Any, operands: tuple[Any, ...], note: Callable[..., bool
 
 
 NUMBERS = (int, float)
-TRUTH = "truth"  # what a bool read of a tensor that is made of sizes is noted as
+CONDITION = "condition"  # what a bool read of a tensor that is made of sizes is noted as
 TO_TEXT = frozenset(("hash", "str", "format"))
 TO_NUMBER = frozenset(("int", "float"))
 _LARGEST_POWER = 4  # larger ones of sizes are not what a model computes
