@@ -26,9 +26,9 @@ from tmconvert.frontends.torch.tracing.recording import copies
 from tmconvert.frontends.torch.tracing.recording.source_lines import is_assertion, user_place
 from tmconvert.frontends.torch.tracing.recording.tape import ROUNDS
 from tmconvert.frontends.torch.tracing.sizes.integers import (
+    CONDITION,
     TO_NUMBER,
     TO_TEXT,
-    CONDITION,
     TracedFloat,
     TracedInt,
     lost_number,
