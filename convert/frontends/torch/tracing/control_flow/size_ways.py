@@ -78,9 +78,8 @@ def with_both_sides(
 
     The guards that then remain have the reason. The comparisons ``given`` are decisions already.
     """
-    if not deciding(checks):
+    if not (places := deciding(checks, loops)):
         return None
-    places = deciding(checks, loops)
     try:
         return trace_deciding(again, given, places)
     except Exception as error:  # the file is that of one side, for a range of sizes
