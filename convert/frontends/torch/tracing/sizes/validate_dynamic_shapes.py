@@ -18,6 +18,7 @@ from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.source import Source
 from tmconvert.frontends.torch.tracing.recording.tape import Record, Tape
 from tmconvert.frontends.torch.tracing.sizes.code_constants import sizes_of_loops, telling_sizes
+from tmconvert.frontends.torch.tracing.sizes.integers import CONDITION
 from tmconvert.ir.symbolic.open_sizes import NamedAxis, example_sizes
 
 if TYPE_CHECKING:
@@ -173,6 +174,9 @@ def agreements(
                 result.without_effect |= one.guards
     for result in found.values():
         result.without_effect -= result.needed
+        if result.reason:  # which these may explain
+            lost = [place for place in tape.lost if place[1] == CONDITION and depends_on(place)]
+            result.lost = result.lost or lost
     return {symbol.name: result for symbol, result in found.items()}
 
 
