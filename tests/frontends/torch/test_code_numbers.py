@@ -232,7 +232,6 @@ def _digits(x: torch.Tensor) -> int:
         lambda x: x * 2 if math.tanh(x.shape[0] / 99) > 0.9 else x * 3,
         lambda x: x * 2 if x.shape[0] | 5 == 101 else x * 3,
         lambda x: x * 2 if torch.tensor([x.shape[0]]).log()[0].item() > 4 else x * 3,
-        lambda x: x * 2 if torch.ones(len(x)).sum() > 75 else x * 3,
         lambda x: x[: _digits(x)],
         lambda x: x * 2 if len(f"{x.shape[0]}") == 3 else x * 3,
         lambda x: x * 2 if len(str(x.shape[0])) == 3 else x * 3,

@@ -107,7 +107,11 @@ def close(x: Tensor) -> Tensor:
     return x * 2 if torch.linspace(0, 1, x.shape[1])[1] < 0.06 else x * 3
 
 
-BOTH_SIDES = [causal, positions, written, rounded, close]
+def counted(x: Tensor) -> Tensor:
+    return x * 2 if torch.ones(len(x[0])).sum() > 17 else x * 3
+
+
+BOTH_SIDES = [causal, positions, written, rounded, close, counted]
 
 
 @pytest.mark.parametrize("function", ONE_SIDE + BOTH_SIDES, ids=lambda each: each.__name__)
