@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 DOMAIN = "com.microsoft"
 _PAST, _TOKENS, _MASK = "past_key_values.", "input_ids", "attention_mask"
 _SWAPPED = [0, 2, 1, 3]  # heads and positions
-_UNIT = 8  # of which the size of a head is a multiple in ONNX Runtime
+_UNIT = 8  # ONNX Runtime requires multiples of it for the size of a head
 _LOWEST = {1: np.float32(-1e30), 10: np.float16(-6e4)}  # of masks, by the type of floats
 _LEAST = 23  # the opset with Attention
 # batch, positions in the caches, new tokens: ONNX Runtime takes several only after none, or in a batch of one

@@ -44,11 +44,11 @@ Signature = frozenset[Kind]  # the calls of a loop's body, with their lines
 class Loops:
     """The loops to roll: those of ``signatures``, or all if this is None.
 
-    ``parts`` are the calls with as many results as a size, and ``lines`` those that compare sizes in each
-    round, of which those in ``counting`` compare its number. At ``sizes`` all loops have enough rounds to be
-    found. ``counts`` are the rounds that were found, and ``reasons`` why some copies are no loop, by their
-    place. ``refused`` are the sizes, with the numbers of the example, that cannot stay dynamic where the
-    loops are unrolled. ``is_static`` states that none of the loops is known to depend on a size.
+    ``parts`` are the calls with as many results as a size, ``lines`` are those that compare sizes in each
+    round, and ``counting`` the lines among them that compare the counter. At ``sizes`` all loops have enough
+    rounds to be found. ``counts`` are the rounds that were found, and ``reasons`` why some copies are no
+    loop, by their place. ``refused`` are the sizes, with the numbers of the example, that cannot stay dynamic
+    where the loops are unrolled. ``is_static`` states that none of the loops is known to depend on a size.
     """
 
     signatures: Collection[Signature] | None = None

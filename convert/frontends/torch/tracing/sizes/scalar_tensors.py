@@ -2,8 +2,8 @@
 ``torch.full((batch,), n).max()``, ``torch.ones(batch, n) > 0``.
 
 Such a tensor is a bound of a slice or an amount of padding, ``item()`` converts it to a number, or Python
-branches on it. The number that it holds is computed beside it by Python's integers, so that it is a size
-there. Buffers of one integer, such as the stride of a layer, take part.
+branches on it. Its number is also computed with Python's traced integers, and is a size for Python.
+Buffers of one integer, such as the stride of a layer, take part.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ FILLS = {"zeros": 0, "ones": 1}
 # calls that make tensors of equal elements, with the place of the element among their arguments
 FILLED = {"full": 1, "full_like": 1, "new_full": 2}
 FILLED |= {form: 1 for name in FILLS for form in (name, f"new_{name}", f"{name}_like")}
-# calls whose result has elements of their operand alone
+# calls whose result has elements of their operand alone; slices may have none at another size
 _KEEPING = """expand repeat tile reshape view unsqueeze squeeze flatten permute transpose t getitem select
-    narrow amax amin max min mean all any"""
+    amax amin max min mean all any"""
 KEEPING = frozenset(_KEEPING.split())
 FOLLOWED = frozenset((*ROUNDINGS, *ARITHMETIC, *COMPARISONS, *NEGATIONS, *SAME, *KEEPING))
 MOST_CHECKED = 1 << 16  # elements of a tensor whose number is followed
@@ -127,6 +127,9 @@ class SizeTensors:
         if not any(isinstance(each, TRACED) or self._known(each) is not None for each in given):
             return None
         if own in KEEPING:
+            index = args[1] if own == "getitem" else ()
+            if any(isinstance(each, slice) and each != slice(None) for each in _parts(index)):
+                return None
             tensors = [each for each in given if isinstance(each, torch.Tensor)]
             return self._known(tensors[0]) if len(tensors) == 1 else None
         if own in COMPARISONS and len(args) == 2:
@@ -214,6 +217,10 @@ class SizeTensors:
         if tensor.is_floating_point():
             return TracedFloat(float(untraced(held)), ("mul", held, 1.0), held.note)
         return held if isinstance(held, TracedInt) else None
+
+
+def _parts(index: Any) -> tuple[Any, ...]:
+    return index if isinstance(index, tuple) else (index,)
 
 
 def _own(name: Name) -> str:
