@@ -141,8 +141,9 @@ class Kind(NamedTuple):
     ``suffixes`` are those by data type, and empty for a consumer that does not choose among data types.
     ``options`` of conversions are used where the caller gives none.
     ``refusal`` returns why a model is not taken, and an empty text if it is. ``write`` writes the files
-    around the model files, and raises UnsupportedError TM2032. ``generalize`` changes the type of the model
-    in the configuration to one that the consumer knows, and returns its name, empty where there is none.
+    around the model files, returns a note for the report or none, and raises UnsupportedError TM2032.
+    ``generalize`` changes the type of the model in the configuration to one that the consumer knows, and
+    returns its name, empty where there is none.
     """
 
     name: str
@@ -154,7 +155,7 @@ class Kind(NamedTuple):
     refusal: Callable[[PackageSource], str] = takes_all
     task: Callable[[PackageSource], str] = task_of
     trace: Callable[..., Modules] = trace_whole
-    write: Callable[[Converted], None] = write_configuration
+    write: Callable[[Converted], str | None] = write_configuration
     generalize: Callable[[Converted], str] = keep_type
     target: str = "onnx"
     trial: str = ""

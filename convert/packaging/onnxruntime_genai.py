@@ -20,13 +20,14 @@ _CACHE = "{}.%d.{}"
 _MOST_SHARED = 4096  # positions that caches have from the start, by default
 
 
-def _write(made: Converted) -> None:
+def _write(made: Converted) -> str:
     configuration = _configuration(made)
-    search, shares = configuration["search"], share_caches(made.folder / made.files[0][0].path)
-    search["past_present_share_buffer"] = shares
-    if shares:
+    search, reason = configuration["search"], share_caches(made.folder / made.files[0][0].path)
+    search["past_present_share_buffer"] = not reason
+    if not reason:
         search["max_length"] = min(search["max_length"], _MOST_SHARED)
     write_json(made.folder / "genai_config.json", configuration)
+    return reason and f"caches grow with the text, and are copied in each step: {reason}"
 
 
 def _configuration(made: Converted) -> dict[str, Any]:

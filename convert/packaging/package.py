@@ -71,7 +71,7 @@ def make_package(
         refuse_unknown_states(kind, made)
         for name, content in found.copied_files() if kind.copies_files else ():
             (staged / name).write_bytes(content)
-        kind.write(made)
+        note = kind.write(made)
         checks = check_package(kind, made) if verify else []
     return PackageReport(
         output,
@@ -79,7 +79,7 @@ def make_package(
         [(name, (output / name).stat().st_size) for name in _names(output)],
         [(file.path, report.max_error) for file, report in made.files],
         checks,
-        list(_notes(made, verify=verify)),
+        [*_notes(made, verify=verify), *([note] if note else [])],
     )
 
 

@@ -47,25 +47,25 @@ class Cut(NamedTuple):
 
 
 class _Unknown(Exception):
-    """The file does not have the operators that are replaced, or they compute something else."""
+    """The file does not have the operators that are replaced, or they compute something else: the text."""
 
 
-def share_caches(path: Path) -> bool:
-    """Rewrites the file of a decoder for caches that are updated in place; False leaves it as it is.
+def share_caches(path: Path) -> str:
+    """Rewrites the file of a decoder for caches that are updated in place.
 
-    All its caches must be joined with new ones along the positions, and be read by Attention alone. Both
-    files compute attention for random queries, keys and values, and must agree. Raises LoadError TM1031 to
-    TM1033.
+    Returns why the file is left as it is, and an empty text for one that was changed. All its caches must be
+    joined with new ones along the positions, and be read by Attention alone. Both files compute attention for
+    random queries, keys and values, and must agree. Raises LoadError TM1031 to TM1033.
     """
     model = read_whole_model(str(path), keeps_links=True)
     try:
         layers = _layers(model)
         made = _rewritten(model, layers)
         _refuse_difference(_cut(model, layers), _cut(made, layers))
-    except _Unknown:
-        return False
+    except _Unknown as reason:
+        return str(reason)
     path.write_bytes(made.SerializeToString(deterministic=True))
-    return True
+    return ""
 
 
 def _layers(model: ModelProto) -> list[Layer]:
@@ -73,8 +73,10 @@ def _layers(model: ModelProto) -> list[Layer]:
     graph = model.graph
     opsets = {each.domain: each.version for each in model.opset_import}
     inputs = {each.name for each in graph.input}
-    if opsets.get("", 0) < _LEAST or not {_TOKENS, _MASK} <= inputs:
-        raise _Unknown
+    if opsets.get("", 0) < _LEAST:
+        raise _Unknown(f"its opset is lower than {_LEAST}")
+    if not {_TOKENS, _MASK} <= inputs:
+        raise _Unknown(f"it has no input {_MASK}")
     producers = {name: node for node in graph.node for name in node.output}
     found = [
         Layer(node, *(_joined(name, producers) for name in node.input[1:3]))
@@ -87,7 +89,7 @@ def _layers(model: ModelProto) -> list[Layer]:
     users = [node for node in graph.node if caches & set(node.input)]
     is_other = any(id(each) not in joined and each.op_type != "Shape" for each in users)
     if not found or known != caches or is_other or len(joined) != len(caches):
-        raise _Unknown
+        raise _Unknown("not all of its caches are read by one operator Attention alone")
     return found
 
 
@@ -96,10 +98,11 @@ def _joined(name: str, producers: Mapping[str, NodeProto]) -> NodeProto:
     node = producers.get(name)
     while node is not None and node.op_type in ("Reshape", "Expand", "Unsqueeze"):
         node = producers.get(node.input[0])
-    if node is None or node.op_type != "Concat" or len(node.input) != 2:
-        raise _Unknown
-    if _attribute(node, "axis") not in (2, -2) or not node.input[0].startswith(_PAST):
-        raise _Unknown
+    is_known = node is not None and node.op_type == "Concat" and len(node.input) == 2
+    if node is None or not is_known or _attribute(node, "axis") not in (2, -2):
+        raise _Unknown("its keys and values are not caches joined with new ones")
+    if not node.input[0].startswith(_PAST):
+        raise _Unknown("its keys and values are not caches joined with new ones")
     return node
 
 
@@ -125,7 +128,7 @@ def _rewritten(model: ModelProto, layers: Sequence[Layer]) -> ModelProto:
     nodes = _used(writer.nodes, [each.name for each in graph.output])
     caches = {each.output[0] for layer in layers for each in layer[1:]}
     if any(caches & set(node.input) and node.op_type != "Identity" for node in nodes):
-        raise _Unknown  # the lengths of new caches
+        raise _Unknown("it computes with the lengths of the new caches")
     known = {name for node in nodes for name in (*node.input, *node.output)}
     _replace(graph.node, nodes)
     kept = [each for each in graph.initializer if each.name in known]
@@ -204,13 +207,15 @@ class _Writer:
         )
         queries, query_size = self._size(node.input[0], 1), self._size(node.input[0], 3)
         given = {each.name for each in node.attribute}
-        if (value_heads, value_size, query_size) != (heads, size, size) or size % _UNIT or queries % heads:
-            raise _Unknown
+        if (value_heads, value_size, query_size) != (heads, size, size) or queries % heads:
+            raise _Unknown("its keys and values have different sizes")
+        if size % _UNIT:
+            raise _Unknown(f"the size of a head, {size}, is not a multiple of {_UNIT}")
         if given - {"scale", "is_causal"} or len(node.output) > 1 or len(node.input) > 4:
-            raise _Unknown
+            raise _Unknown("its attention has settings that GroupQueryAttention lacks")
         mask = node.input[3] if len(node.input) > 3 else ""
         if not mask and not _attribute(node, "is_causal"):
-            raise _Unknown
+            raise _Unknown("its attention is not causal")
         new = [node.input[0], layer.key.input[1], layer.value.input[1]]
         rows = [self._rows(each, f"{name}/{part}") for each, part in zip(new, ("q", "k", "v"), strict=True)]
         bias = self._bias(mask, self.types[past[0]].type.tensor_type.elem_type) if mask else ""
@@ -233,7 +238,7 @@ class _Writer:
         """Returns what is added to scores for a mask of bool, which allows as many as ``mask`` does."""
         if mask not in self.biases:
             if len(self._shape(mask)) != 4 or kind not in _LOWEST:
-                raise _Unknown
+                raise _Unknown("its mask is of another kind")
             lowest = _LOWEST[kind]
             values = [np.array(each, lowest.dtype) for each in (0, lowest)]
             names = [
@@ -246,13 +251,13 @@ class _Writer:
     def _shape(self, name: str) -> list[int]:
         """Returns the known sizes of a tensor, 0 for others. Raises _Unknown."""
         if name not in self.types:
-            raise _Unknown
+            raise _Unknown("the shapes of its attention are not known")
         return [each.dim_value for each in self.types[name].type.tensor_type.shape.dim]
 
     def _size(self, name: str, axis: int) -> int:
         shape = self._shape(name)
         if len(shape) != 4 or shape[axis] < 1:
-            raise _Unknown
+            raise _Unknown("the shapes of its attention are not known")
         return shape[axis]
 
     def _op(
@@ -319,7 +324,9 @@ def _refuse_difference(before: Cut, after: Cut) -> None:
     try:
         import onnxruntime
     except ImportError:
-        raise _Unknown from None
+        raise _Unknown(
+            "the attention of both files is compared in onnxruntime, which is not installed"
+        ) from None
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 4
     sessions = [
@@ -333,12 +340,12 @@ def _refuse_difference(before: Cut, after: Cut) -> None:
                 each.run(None, {name: feeds[name] for name in (given.name for given in each.get_inputs())})
                 for each in sessions
             )
-        except Exception:  # of many kinds
-            raise _Unknown from None
+        except Exception as error:  # of many kinds
+            raise _Unknown(f"ONNX Runtime refuses GroupQueryAttention: {error!s:.100}") from None
         for array, other in zip(found, wanted, strict=True):
             most = _TOLERANCE[str(array.dtype)] * np.abs(other).max(initial=0.0)
             if array.shape != other.shape or not np.abs(array - other).max(initial=0.0) <= most:
-                raise _Unknown
+                raise _Unknown("GroupQueryAttention computes something else")
 
 
 def _feeds(cut: Cut, sizes: tuple[int, int, int]) -> dict[str, np.ndarray]:
