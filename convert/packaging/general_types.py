@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from tmconvert.packaging.kind import Converted, write_json
 from tmconvert.packaging.source import json_object
-from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, VISION_LANGUAGE
+from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, SENTENCES, VISION_LANGUAGE
 
 _CONFIGURATION = "config.json"
 _KEPT = (
@@ -41,7 +41,7 @@ def write_general_type(made: Converted) -> str:
     path, states = made.folder / _CONFIGURATION, dict(_states(made.caches))
     found = caches_of({name: shape for name, shape in made.caches.items() if name not in states})
     document = json_object(path)
-    if made.task == ONCE:
+    if made.task in (ONCE, SENTENCES):
         changed = _once(made, document)
     elif states and made.task == DECODER:
         changed = {**_layers_with_states(set(states.values()), made.caches), **_kept(document)}

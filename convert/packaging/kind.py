@@ -102,13 +102,6 @@ class Converted(NamedTuple):
         return {each["name"]: each["shape"] for each in inputs if each["name"].startswith("past_")}
 
 
-class Vectors(NamedTuple):
-    """Modes of pooling, whose vectors are concatenated, and whether the result is normalized."""
-
-    modes: tuple[str, ...]
-    normalizes: bool
-
-
 def trace_whole(source: PackageSource, task: str) -> Modules:
     """Traces a model of transformers in the parts that its task has."""
     return trace_parts(str(source.folder), split=_SPLITS.get(task, ""))

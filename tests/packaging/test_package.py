@@ -17,6 +17,7 @@ from tests.cli.runner import run
 from tests.packaging.conftest import TINY
 from tmconvert import api
 from tmconvert.errors import LoadError, TmconvertError, UnsupportedError, UsageError, VerificationError
+from tmconvert.frontends.torch.sentence_module import SentenceModule
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.continuations import Continuation, difference
 from tmconvert.packaging.general_types import write_general_type
@@ -24,7 +25,7 @@ from tmconvert.packaging.kind import Converted, ModelFile
 from tmconvert.packaging.onnxruntime_genai import known_ends
 from tmconvert.packaging.package import refuse_unknown_states
 from tmconvert.packaging.registry import kind_named
-from tmconvert.packaging.sentence_transformers import vectors_of
+from tmconvert.packaging.sentence_transformers import counts_prompts, sentence_modules
 from tmconvert.packaging.source import PackageSource
 from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, task_of
 from tmconvert.packaging.trial import answer_of
@@ -63,7 +64,8 @@ def names_in(folder: Path) -> list[str]:
             "parts that this has are not known",
         ),
         ("transformers.js", "LlavaForConditionalGeneration", {}, "parts that this has are not known"),
-        ("sentence-transformers", "T5Model", {"is_encoder_decoder": True}, "takes encoders of text"),
+        ("sentence-transformers", "BartModel", {"is_encoder_decoder": True}, "takes encoders of text"),
+        ("sentence-transformers", "LlamaForCausalLM", {}, "takes encoders of text"),
         ("sentence-transformers", "BertModel", {}, "has no tokenizer"),
     ],
 )
@@ -106,28 +108,88 @@ def test_arguments(
     assert caught.value.code == code and names_in(tmp_path) == ["net"]
 
 
+def folder_of_modules(path: Path, modules: Any) -> PackageSource:
+    """A folder of sentence-transformers, whose modules are given with their settings."""
+    listed = []
+    for number, (kind, settings) in enumerate(modules):
+        (path / str(number)).mkdir(parents=True)
+        listed.append({"type": f"sentence_transformers.models.{kind}", "path": str(number)})
+        (path / str(number) / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+        if "weights" in settings:
+            (path / str(number) / "model.safetensors").write_bytes(b"")
+    (path / "modules.json").write_text(json.dumps(listed), encoding="utf-8")
+    return PackageSource(path, {}, {})
+
+
+DENSE = {"in_features": 8, "out_features": 4, "weights": 1}
+FIRST: tuple[str, dict[str, Any]] = ("Transformer", {})
+OTHER = ("Pooling", {"pooling_mode": "mean"})
+
+
 @pytest.mark.parametrize(
-    ("modules", "pooling", "wanted"),
+    ("modules", "modes", "kinds"),
     [
-        (None, {}, (("mean",), False)),
-        (["Transformer", "Pooling", "Normalize"], {"pooling_mode_cls_token": True}, (("cls",), True)),
-        (["Transformer", "Pooling"], {"pooling_mode": ["max", "mean"]}, (("max", "mean"), False)),
-        (["Transformer", "Pooling", "Dense"], {"pooling_mode": "mean"}, "its modules are .*Dense"),
-        (["Transformer", "Pooling"], {"pooling_mode": "attention"}, "its pooling is attention"),
+        (
+            [("Pooling", {"pooling_mode_cls_token": True}), ("Normalize", {})],
+            ["cls"],
+            ["Pooling", "Normalize"],
+        ),
+        ([("Pooling", {"pooling_mode": ["max", "mean"]})], ["max", "mean"], ["Pooling"]),
+        (
+            [("Pooling", {"pooling_mode_mean_tokens": True, "pooling_mode_max_tokens": True})],
+            ["max", "mean"],  # the order of the library, not that of the settings
+            ["Pooling"],
+        ),
+        ([("Pooling", {"pooling_mode": "weightedmean"})], ["weightedmean"], ["Pooling"]),
+        (
+            [OTHER, ("Dense", DENSE), ("Dropout", {}), ("LayerNorm", {"dimension": 4, "weights": 1})],
+            ["mean"],
+            ["Pooling", "Dense", "LayerNorm"],
+        ),
     ],
 )
-def test_the_modules_of_a_folder(modules: Any, pooling: Any, wanted: Any, tmp_path: Path) -> None:
-    if modules:
-        listed = [{"type": f"sentence_transformers.models.{each}", "path": "pool"} for each in modules]
-        (tmp_path / "modules.json").write_text(json.dumps(listed), encoding="utf-8")
-    (tmp_path / "pool").mkdir()
-    (tmp_path / "pool" / "config.json").write_text(json.dumps(pooling), encoding="utf-8")
-    source = PackageSource(tmp_path, {}, {})
-    if isinstance(wanted, str):
-        with pytest.raises(ValueError, match=wanted):
-            vectors_of(source)
-    else:
-        assert vectors_of(source) == wanted
+def test_the_modules_of_a_folder(modules: Any, modes: list[str], kinds: list[str], tmp_path: Path) -> None:
+    found = sentence_modules(folder_of_modules(tmp_path, [FIRST, *modules]))
+    assert [each.kind for each in found] == kinds and list(found[0].settings["modes"]) == modes
+    assert counts_prompts(found)
+
+
+@pytest.mark.parametrize(
+    ("modules", "reason"),
+    [
+        ([FIRST, OTHER, ("LSTM", {})], "its modules are Transformer, Pooling, LSTM"),
+        ([FIRST], "its modules are Transformer; known are"),
+        ([FIRST, ("Pooling", {"pooling_mode": "attention"})], "its pooling is attention"),
+        ([FIRST, OTHER, ("Dense", {"in_features": 8, "out_features": 4})], "no weights in safetensors"),
+        ([FIRST, OTHER, ("Dense", {**DENSE, "activation_function": "net.Swish"})], "activation .* net.Swish"),
+        ([FIRST, OTHER, ("Dense", {**DENSE, "module_input_name": "scores"})], "module_input_name .* scores"),
+        ([FIRST, OTHER, ("LayerNorm", {"dimension": "8"})], "dimension of its LayerNorm is 8, not a size"),
+    ],
+)
+def test_modules_that_are_refused(modules: Any, reason: str, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=reason):
+        sentence_modules(folder_of_modules(tmp_path, modules))
+
+
+def test_a_folder_without_modules_has_the_mean(tmp_path: Path) -> None:
+    (found,) = sentence_modules(PackageSource(tmp_path, {}, {}))
+    assert found.settings["modes"] == ("mean",)
+
+
+@pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"module_output_name": "scores"}, "to return scores"),
+        ({"transformer_task": "fill-mask"}, "of the task fill-mask"),
+    ],
+)
+def test_encoders_that_return_no_vectors_of_tokens(
+    settings: dict[str, str], reason: str, tmp_path: Path
+) -> None:
+    source = folder_of_modules(tmp_path, [FIRST, OTHER])
+    (tmp_path / "sentence_roberta_config.json").write_text(json.dumps(settings), encoding="utf-8")
+    with pytest.raises(ValueError, match=reason):
+        sentence_modules(source)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +237,7 @@ def test_tokenizers_of_newer_releases_open_in_older_ones(tmp_path: Path) -> None
 
 def test_pooling_counts_the_tokens_of_the_mask() -> None:
     torch = pytest.importorskip("torch")
-    from tmconvert.frontends.torch.tracing.programs.pooling import POOLING
+    from tmconvert.frontends.torch.tracing.programs.sentence_vectors import POOLING
 
     tokens = torch.tensor([[[9.0], [1.0], [3.0]], [[2.0], [4.0], [9.0]]])
     mask = torch.tensor([[[0.0], [1.0], [1.0]], [[1.0], [1.0], [0.0]]])
@@ -183,6 +245,37 @@ def test_pooling_counts_the_tokens_of_the_mask() -> None:
     assert found["mean"] == [2, 3] and found["max"] == [3, 4]
     assert found["cls"] == [1, 2] and found["lasttoken"] == [3, 4]
     assert found["mean_sqrt_len_tokens"] == pytest.approx([4 / 2**0.5, 6 / 2**0.5])
+    assert found["weightedmean"] == pytest.approx([(2 * 1 + 3 * 3) / 5, (2 + 2 * 4) / 3])
+
+
+def test_modules_after_an_encoder(tmp_path: Path) -> None:
+    """Tokens of a prompt do not count; Dense, LayerNorm and Normalize are those of PyTorch."""
+    torch = pytest.importorskip("torch")
+    from safetensors.torch import save_file
+
+    from tmconvert.frontends.torch.entry import vectors_of_tokens
+
+    dense, norm = torch.nn.Linear(2, 3, bias=False), torch.nn.LayerNorm(3)
+    norm.weight.data.mul_(2)
+    for name, each in (("dense", {"linear": dense}), ("norm", {"norm": norm})):
+        state = torch.nn.ModuleDict(each).state_dict()
+        save_file({key: value.half() for key, value in state.items()}, tmp_path / name)
+    modules = [
+        SentenceModule("Pooling", {"modes": ("mean", "max"), "include_prompt": False}),
+        SentenceModule("Dense", {"in_features": 2, "out_features": 3, "bias": False, "activation": "Tanh"}),
+        SentenceModule("LayerNorm", {"dimension": 3}),
+        SentenceModule("Normalize", {}),
+    ]
+    weights = ["", str(tmp_path / "dense"), str(tmp_path / "norm"), ""]
+    given = [each._replace(weights=path) for each, path in zip(modules, weights, strict=True)]
+    tokens = torch.tensor([[[9.0], [9.0], [1.0], [3.0]], [[9.0], [5.0], [7.0], [9.0]]])
+    mask = np.array([[0, 1, 1, 1], [1, 1, 1, 0]])
+    found = vectors_of_tokens(given, tokens.numpy(), mask, 1)
+    wanted = norm(torch.tanh(dense(torch.tensor([[2.0, 3.0], [6.0, 7.0]]))))
+    np.testing.assert_allclose(found, torch.nn.functional.normalize(wanted).detach(), atol=2e-3)
+    with pytest.raises(LoadError, match="norm of a module of sentence-transformers") as caught:
+        vectors_of_tokens([given[2]._replace(settings={"dimension": 4})], tokens.numpy(), mask, 0)
+    assert caught.value.code == "TM1028"
 
 
 @pytest.mark.parametrize(

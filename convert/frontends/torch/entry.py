@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from tmconvert.frontends.torch.archives import Kind
+    from tmconvert.frontends.torch.sentence_module import SentenceModule
     from tmconvert.frontends.torch.tracing.programs.parts import Split
 
 _FACTORY = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
@@ -138,19 +139,31 @@ def trace_pretrained(folder: str, tracing: Tracing) -> TracedModule:
 
 
 def trace_parts(
-    folder: str, *, split: Split = "", pooling: tuple[tuple[str, ...], bool] | None = None
+    folder: str, *, split: Split = "", pooling: Sequence[SentenceModule] | None = None
 ) -> dict[str, TracedModule]:
     """Traces the parts of the model of a folder, as programs that open packages expect them.
 
     ``split`` "encoder-decoder" asks for ``encoder`` and ``decoder``, "vision-language" for ``vision``,
     ``embedding`` and ``decoder``; otherwise the whole model has the name "".
-    ``pooling`` has the modes of ``SentenceVectors``, and whether they are normalized. Raises what
+    ``pooling`` has the modules that follow an encoder of text, for its ``SentenceVectors``. Raises what
     ``trace_pretrained`` raises.
     """
     from tmconvert.frontends.torch.pretrained import check_folder
 
     checked = check_folder(folder)
     return _tracer().trace_parts(checked, split=split, pooling=pooling)
+
+
+def vectors_of_tokens(
+    modules: Sequence[SentenceModule], tokens: np.ndarray, mask: np.ndarray, prompt: int
+) -> np.ndarray:
+    """Computes vectors of texts, float32[batch, size], from those of their tokens.
+
+    ``tokens`` are float32[batch, tokens, width], ``mask`` is int64[batch, tokens]; ``prompt`` is the number
+    of tokens that begin each text and do not count. Raises LoadError TM1028 for weights that do not fit.
+    """
+    found: np.ndarray = _tracer().vectors_of_tokens(modules, tokens, mask, prompt)
+    return found
 
 
 def trace_detector(path: Path) -> TracedModule:

@@ -16,12 +16,17 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
         local_files_only=True,
         model_kwargs={"file_name": "onnx/model.onnx", "provider": "CPUExecutionProvider"},
     )
-    features = model.tokenize(question["texts"])
-    return {
-        "version": sentence_transformers.__version__,
-        "features": {name: each.tolist() for name, each in features.items() if hasattr(each, "tolist")},
-        "vectors": packed(model.encode(question["texts"])),
-    }
+    texts = question["texts"]
+    found: dict[str, Any] = {"version": sentence_transformers.__version__, "features": [], "vectors": []}
+    for prompt in question["prompts"]:
+        features = model.tokenize([prompt + each for each in texts])
+        lists = {name: each.tolist() for name, each in features.items() if hasattr(each, "tolist")}
+        if prompt:
+            owner = model[0] if hasattr(model[0], "_get_prompt_length") else model  # of older releases
+            lists["prompt"] = owner._get_prompt_length(prompt)
+        found["features"].append(lists)
+        found["vectors"].append(packed(model.encode(texts, prompt=prompt)))
+    return found
 
 
 if __name__ == "__main__":

@@ -39,8 +39,9 @@ from tmconvert.progress import begin
 
 if TYPE_CHECKING:
     from tmconvert.frontends.torch.pretrained import PretrainedFolder
+    from tmconvert.frontends.torch.sentence_module import SentenceModule
     from tmconvert.frontends.torch.tracing.programs.exported_file import Exported
-    from tmconvert.frontends.torch.tracing.programs.parts import Pooling, Split
+    from tmconvert.frontends.torch.tracing.programs.parts import Split
     from tmconvert.frontends.torch.tracing.programs.pretrained import Pretrained
     from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import Part
 
@@ -175,21 +176,33 @@ def trace_pretrained(folder: PretrainedFolder, tracing: Tracing) -> TracedModule
 
 
 def trace_parts(
-    folder: PretrainedFolder, *, split: Split, pooling: Pooling | None
+    folder: PretrainedFolder, *, split: Split, pooling: Sequence[SentenceModule] | None
 ) -> dict[str, TracedModule]:
     """Traces the parts of the model in a folder, by name. Raises LoadError TM1028, UnsupportedError."""
     from tmconvert.frontends.torch.tracing.programs.parts import parts_of
     from tmconvert.frontends.torch.tracing.programs.pretrained import example_inputs, pretrained_model
+    from tmconvert.frontends.torch.tracing.programs.sentence_vectors import SentenceHead
 
     with same_randomness():
         torch.manual_seed(0)
+        head = None if pooling is None else SentenceHead(pooling)
         model = pretrained_model(folder)
         parts = example_inputs(
             folder,
             model.module,
-            lambda module: parts_of(module, named_tensors, split=split, pooling=pooling),
+            lambda module: parts_of(module, named_tensors, split=split, head=head),
         )
         return {name: _trace_part(folder.around, model, part) for name, part in parts.items()}
+
+
+def vectors_of_tokens(
+    modules: Sequence[SentenceModule], tokens: np.ndarray, mask: np.ndarray, prompt: int
+) -> np.ndarray:
+    """Computes vectors of texts from those of their tokens; see ``entry.py``."""
+    from tmconvert.frontends.torch.tracing.programs.sentence_vectors import SentenceHead
+
+    with torch.no_grad():
+        return SentenceHead(modules)(torch.tensor(tokens), torch.tensor(mask), prompt).numpy()
 
 
 def trace_static_decoder(

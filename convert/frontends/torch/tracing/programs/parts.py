@@ -13,7 +13,6 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-from tmconvert.frontends.torch.tracing.programs.pooling import SentenceVectors
 from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
     BATCH,
     NEW,
@@ -28,9 +27,9 @@ from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
     renamed_sizes,
     vocabulary_size,
 )
+from tmconvert.frontends.torch.tracing.programs.sentence_vectors import SentenceHead, SentenceVectors
 
 KNOWN = 3  # positions of the encoder whose keys and values the example's cache has
-Pooling = tuple[tuple[str, ...], bool]  # modes, and whether vectors are normalized
 Split = Literal["", "encoder-decoder", "vision-language"]
 
 
@@ -85,7 +84,7 @@ def _tensors(cache: Any) -> list[tuple[Tensor, ...]]:
 
 
 def parts_of(
-    model: Any, named_tensors: NamedTensors, *, split: Split, pooling: Pooling | None
+    model: Any, named_tensors: NamedTensors, *, split: Split, head: SentenceHead | None
 ) -> Mapping[str, Part]:
     """Returns the parts of a model by name; that of a model that stays whole has an empty one.
 
@@ -98,13 +97,21 @@ def parts_of(
         from tmconvert.frontends.torch.tracing.programs.vision_language import vision_language_parts
 
         return vision_language_parts(model, named_tensors)
-    if pooling is not None:
-        model = model.base_model
-    example = example_of(model, named_tensors, for_package=True)
-    if pooling is None:
-        return {"": Part(model, *example)}
+    if head is not None:
+        return {"": _sentence_vectors(model, named_tensors, head)}
+    return {"": Part(model, *example_of(model, named_tensors, for_package=True))}
+
+
+def _sentence_vectors(model: Any, named_tensors: NamedTensors, head: SentenceHead) -> Part:
+    """Returns the encoder of text with what follows it; that of an encoder-decoder is its encoder alone."""
+    if getattr(model.config, "is_encoder_decoder", False):
+        encoder = model.get_encoder()
+        example = encoder_example(model, encoder)
+    else:
+        encoder = model.base_model
+        example = example_of(encoder, named_tensors, for_package=True)
     inputs = {name: each for name, each in example.inputs.items() if name != "use_cache"}
-    return {"": Part(SentenceVectors(model, pooling[0], normalizes=pooling[1]).eval(), inputs, example.sizes)}
+    return Part(SentenceVectors(encoder, head).eval(), inputs, example.sizes)
 
 
 def _encoder_and_decoder(model: Any) -> Mapping[str, Part]:
