@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.packaging.conftest import TINY
 from tests.packaging.test_package import folder_of, names_in
 from tmconvert import api
 from tmconvert.errors import TmconvertError, UnsupportedError, VerificationError
@@ -115,6 +116,26 @@ def test_caches_of_a_fixed_length_compute_what_growing_ones_do(source: Path) -> 
             logits = made.pop("logits")
             expected = model(input_ids=tokens[:, : position + 1], use_cache=False).logits[:, -1:]
             np.testing.assert_allclose(logits.numpy(), expected.numpy(), atol=1e-4)
+
+
+def test_biases_by_distance_have_all_positions() -> None:
+    """Falcon makes a mask of the tokens so far for them, which are fewer than the positions of the caches."""
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+
+    from tmconvert.frontends.torch.tracing.programs.static_decoder import static_parts
+
+    torch.manual_seed(0)
+    sizes = {**TINY, "num_kv_heads": 4}
+    config = transformers.FalconConfig(**sizes, alibi=True, multi_query=False, max_position_embeddings=64)
+    model = transformers.FalconForCausalLM(config).eval()
+    part = static_parts(model, 24, [8])["prefill_8"]
+    with torch.no_grad():
+        made = part.module(**part.inputs)
+        tokens = part.inputs["tokens"]
+        wanted = model(input_ids=tokens, use_cache=True)
+    keys = next(each for name, each in wanted.items() if hasattr(each, "layers")).layers[1].keys
+    np.testing.assert_allclose(made["kv_cache_k_1"][:, :, :8], keys, atol=1e-5)
 
 
 @pytest.mark.parametrize(

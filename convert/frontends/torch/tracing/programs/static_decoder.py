@@ -34,25 +34,28 @@ class StaticDecoder(torch.nn.Module):
     ``tokens`` are int32[1, new]; ``input_pos`` int32[new], whose first element is the number of positions in
     the cache; ``caches`` are float32[1, heads, length, size], keys and values of each layer. The result has
     the updated caches, and with ``has_logits`` float32[1, new, vocabulary]. Tokens that would exceed the
-    length are not kept.
+    length are not kept. With ``has_mask`` the model gets a mask of all positions.
     """
 
-    def __init__(self, model: Any, *, has_logits: bool) -> None:
+    def __init__(self, model: Any, *, has_logits: bool, has_mask: bool = False) -> None:
         super().__init__()
         self.model, self.has_logits, self.argument = model, has_logits, cache_argument(model)
+        self.has_mask = has_mask
 
     def forward(
         self, tokens: torch.Tensor, input_pos: torch.Tensor, **caches: torch.Tensor
     ) -> dict[str, torch.Tensor]:
         from transformers.cache_utils import Cache
 
-        slots = _Slots(input_pos, next(iter(caches.values())).shape[2])
+        length = next(iter(caches.values())).shape[2]
+        slots = _Slots(input_pos, length)
         pairs = (
             (caches[_KEYS.format(layer)], caches[_VALUES.format(layer)]) for layer in range(len(caches) // 2)
         )
         cache = Cache(layers=[_layer(*pair, slots) for pair in pairs])
+        mask = {"attention_mask": torch.ones(1, length, dtype=torch.int64)} if self.has_mask else {}
         made = self.model(
-            input_ids=tokens, position_ids=input_pos[None], use_cache=True, **{self.argument: cache}
+            input_ids=tokens, position_ids=input_pos[None], use_cache=True, **mask, **{self.argument: cache}
         )
         logits = {"logits": made.logits} if self.has_logits else {}
         return {**_tensors(cache.layers), **logits}
@@ -120,15 +123,29 @@ def static_parts(model: Any, length: int, prefills: Sequence[int]) -> Mapping[st
     values.
     """
     shapes = _shapes(model)
+    has_mask = _needs_mask(model, _inputs(model, shapes, length, 1, length // 2))
     counts = {f"{PREFILL}_{count}": count for count in prefills}
     return {
         name: Part(
-            StaticDecoder(model, has_logits=name == DECODE).eval(),
+            StaticDecoder(model, has_logits=name == DECODE, has_mask=has_mask).eval(),
             _inputs(model, shapes, length, count, 0 if name != DECODE else length // 2),
             {},
         )
         for name, count in {**counts, DECODE: 1}.items()
     }
+
+
+def _needs_mask(model: Any, inputs: Mapping[str, torch.Tensor]) -> bool:
+    """Whether the model fails without a mask of all positions.
+
+    Falcon's biases by distance (ALiBi) are for a mask that it makes itself, of the tokens so far.
+    """
+    with torch.no_grad():
+        try:
+            StaticDecoder(model, has_logits=True)(**inputs)
+        except (RuntimeError, ValueError):
+            return True
+    return False
 
 
 def logits_after(model: Any, tokens: Sequence[int]) -> np.ndarray:
