@@ -114,6 +114,7 @@ VISION_LANGUAGE: dict[str, tuple[str, str, str, dict[str, Any]]] = {
     "idefics3": ("Idefics3Config", "Idefics3VisionConfig", "LlamaConfig", {"scale_factor": 2}),
     "smolvlm": ("SmolVLMConfig", "SmolVLMVisionConfig", "LlamaConfig", {"scale_factor": 2}),
     "paligemma": ("PaliGemmaConfig", "SiglipVisionConfig", "GemmaConfig", {"projection_dim": 32}),
+    "gemma3-images": ("Gemma3Config", "SiglipVisionConfig", "Gemma3TextConfig", {"mm_tokens_per_image": 4}),
 }
 SENTENCES = ("bert", "mpnet")
 # decoders for LiteRT-LM, whose tokenizer has a word for each token
@@ -131,9 +132,10 @@ DETECTORS = {
 }
 PIPELINES = ("stable-diffusion",)
 KINDS = {
-    "onnxruntime-genai": DECODERS,
+    "onnxruntime-genai": (*DECODERS, *VISION_LANGUAGE),
     "transformers.js": (
-        *(*DECODERS, *HYBRIDS, *UNEVEN, *ENCODERS, *VISION_LANGUAGE),
+        *(*DECODERS, *HYBRIDS, *UNEVEN, *ENCODERS),
+        *(name for name in VISION_LANGUAGE if name != "gemma3-images"),
         *(name for name in ENCODER_DECODERS if name != "speech-to-text"),
     ),
     "optimum": (*DECODERS, *UNEVEN, *ENCODERS, *ENCODER_DECODERS),

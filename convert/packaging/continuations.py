@@ -111,8 +111,11 @@ def _decoded(runs: Mapping[str, tuple[Run, Any]], prompt: Prompt, *, has_cache: 
             **cache,
         }
         if features is not None:
-            embedded = runs["embedding"][0]({"input_ids": feeds["input_ids"]})["inputs_embeds"].copy()
-            if len(new) > 1:
+            embed, of_embed = runs["embedding"]
+            merges = any(each["name"] == "image_features" for each in of_embed.inputs)
+            given = {"image_features": features[: None if len(new) > 1 else 0]} if merges else {}
+            embedded = embed({"input_ids": feeds["input_ids"], **given})["inputs_embeds"].copy()
+            if len(new) > 1 and not merges:
                 embedded[feeds["input_ids"] == prompt.image_token] = features
             feeds["inputs_embeds"] = embedded
         made = run({name: feeds[name].astype(dtype) for name, dtype in types.items()})

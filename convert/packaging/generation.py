@@ -58,6 +58,7 @@ def trial(made: Converted) -> Trial:
     question = {
         "prompts": [each.tokens for each in given],
         "inputs": [{name: packed(array) for name, array in each.encoder.items()} for each in given],
+        "image_token": given[0].image_token,
         "steps": STEPS,
         "ends": source.ends,
         "padding": source.setting("pad_token_id"),
@@ -101,7 +102,7 @@ def _with_image(made: Converted, tokens: list[int], random: np.random.Generator)
         images = array.size // int(np.prod(shape))
         is_float = array.dtype.kind == "f"
         made_up = random.standard_normal(shape) if is_float else np.ones(shape)
-        pixels[each["name"]] = made_up.astype(array.dtype)
+        pixels[each["name"]] = made_up.astype(each["dtype"])
     features = len(example.outputs[0]) // images
     return Prompt([tokens[0], *[image_token] * features, *tokens[1:]], pixels, image_token)
 

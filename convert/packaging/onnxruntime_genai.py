@@ -1,28 +1,52 @@
 """Packages of onnxruntime-genai: a decoder with its cache, ``genai_config.json`` and the tokenizer.
 
-Source of the format: the configuration reference of onnxruntime-genai,
-https://onnxruntime.ai/docs/genai/reference/config.html.
+A model of text and images has three files, of which the embeddings take the features of images. Sources of
+the format: https://onnxruntime.ai/docs/genai/reference/config.html, and ``src/config.h`` of the program.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from tmconvert.frontends.torch.entry import trace_parts
 from tmconvert.packaging.consumer import Consumer
-from tmconvert.packaging.kind import Converted, Kind, layout, refused, write_json
+from tmconvert.packaging.kind import (
+    Converted,
+    Kind,
+    ModelFile,
+    Modules,
+    layout,
+    refused,
+    trace_whole,
+    write_json,
+)
 from tmconvert.packaging.shared_cache import share_caches
 from tmconvert.packaging.source import PackageSource
-from tmconvert.packaging.tasks import DECODER
+from tmconvert.packaging.tasks import DECODER, VISION_LANGUAGE
+
+if TYPE_CHECKING:
+    from tmconvert.conversion.report import Report
 
 # settings of generate that its search has, with their neutral values
 _SEARCH = {"do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.0}
 _CACHE = "{}.%d.{}"
 _MOST_SHARED = 4096  # positions that caches have from the start, by default
+# a type whose program takes features of images of any model, and rewinds
+_TEXT_AND_IMAGES = "gemma3"
+_PARTS = {"vision": "vision.onnx", "embedding": "embedding.onnx", "decoder": "model.onnx"}
+_KNOWN_INPUTS = ("pixel_values", "input_ids", "image_features")  # others have the names of tensors
+
+
+def _trace(source: PackageSource, task: str) -> Modules:
+    if task == VISION_LANGUAGE:
+        return trace_parts(str(source.folder), split="merged vision-language")
+    return trace_whole(source, task)
 
 
 def _write(made: Converted) -> str:
     configuration = _configuration(made)
-    search, reason = configuration["search"], share_caches(made.folder / made.files[0][0].path)
+    search = configuration["search"]
+    reason = share_caches(made.folder / configuration["model"]["decoder"]["filename"])
     search["past_present_share_buffer"] = not reason
     if not reason:
         search["max_length"] = min(search["max_length"], _MOST_SHARED)
@@ -31,7 +55,10 @@ def _write(made: Converted) -> str:
 
 
 def _configuration(made: Converted) -> dict[str, Any]:
-    """Returns the settings of one file with an open cache; its type is the generic ``decoder``."""
+    """Returns the settings of a decoder with an open cache, and of the parts before it, if there are any.
+
+    The type of a decoder is the generic ``decoder``.
+    """
     source, caches = made.source, made.caches
     shapes = {tuple(shape) for shape in caches.values()}
     if len(shapes) != 1 or [type(each) for each in next(iter(shapes))] != [str, int, str, int]:
@@ -41,12 +68,14 @@ def _configuration(made: Converted) -> dict[str, Any]:
     layers = len(caches) // 2
     start, padding = (_known(source, source.setting(f"{name}_token_id")) for name in ("bos", "pad"))
     ends = known_ends(source)
-    names = [each["name"] for each in made.files[0][1].inputs]
-    inputs = {name: name for name in ("input_ids", "attention_mask", "position_ids") if name in names}
+    files = next(made.by_dtype()).files
+    file, report = files.get("decoder") or files[""]
+    names = [each["name"] for each in report.inputs]
+    inputs = {name: name for name in names if name not in caches}
     attention = source.text.get("num_attention_heads") or source.text.get("n_head") or heads
     decoder = {
         "session_options": {"log_id": "onnxruntime-genai", "provider_options": []},
-        "filename": made.files[0][0].path,
+        "filename": file.path,
         "head_size": size,
         "hidden_size": source.text.get("hidden_size") or source.text.get("n_embd") or attention * size,
         "num_attention_heads": attention,
@@ -58,7 +87,7 @@ def _configuration(made: Converted) -> dict[str, Any]:
         | {f"present_{part}_names": _CACHE.format("present", part) for part in ("key", "value")},
     }
     model = {
-        "type": "decoder",
+        "type": _TEXT_AND_IMAGES if "vision" in files else "decoder",
         "bos_token_id": start,
         "eos_token_id": ends[0] if len(ends) == 1 else ends or None,
         "pad_token_id": padding if padding is not None else next(iter(ends), None),
@@ -66,11 +95,24 @@ def _configuration(made: Converted) -> dict[str, Any]:
         "vocab_size": source.text.get("vocab_size"),
         "decoder": decoder,
     }
+    for part in ("vision", "embedding"):
+        if part in files:
+            model[part] = _part(*files[part])
     search = {name: source.setting(name) for name in _SEARCH}
     chosen = {name: _SEARCH[name] if value is None else value for name, value in search.items()}
     return {
         "model": {name: value for name, value in model.items() if value is not None},
         "search": {**chosen, "max_length": source.context},
+    }
+
+
+def _part(file: ModelFile, report: Report) -> dict[str, Any]:
+    """Returns the settings of a part before the decoder; the program has names of its own for its inputs."""
+    inputs, outputs = ([each["name"] for each in side] for side in (report.inputs, report.outputs))
+    return {
+        "filename": file.path,
+        "inputs": {name: name for name in inputs if name in _KNOWN_INPUTS},
+        "outputs": {name: name for name in outputs},
     }
 
 
@@ -88,7 +130,8 @@ def _known(source: PackageSource, token: Any) -> int | None:
 KIND = Kind(
     "onnxruntime-genai",
     Consumer("onnxruntime-genai", "open_genai.py", "pip install onnxruntime-genai"),
-    layout("", DECODER),
+    {**layout("", DECODER), VISION_LANGUAGE: _PARTS},
     options={"opset": 23},  # the first one with Attention
+    trace=_trace,
     write=_write,
 )

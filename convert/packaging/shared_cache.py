@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 DOMAIN = "com.microsoft"
-_PAST, _TOKENS, _MASK = "past_key_values.", "input_ids", "attention_mask"
+_PAST, _MASK = "past_key_values.", "attention_mask"
+_TOKENS = ("inputs_embeds", "input_ids")  # the first one that a model has tells how many tokens are new
 _SWAPPED = [0, 2, 1, 3]  # heads and positions
 _UNIT = 8  # ONNX Runtime requires multiples of it for the size of a head
 _LOWEST = {1: np.float32(-1e30), 10: np.float16(-6e4)}  # of masks, by the type of floats
@@ -75,7 +76,7 @@ def _layers(model: ModelProto) -> list[Layer]:
     inputs = {each.name for each in graph.input}
     if opsets.get("", 0) < _LEAST:
         raise _Unknown(f"its opset is lower than {_LEAST}")
-    if not {_TOKENS, _MASK} <= inputs:
+    if not inputs & set(_TOKENS) or _MASK not in inputs:
         raise _Unknown(f"it has no input {_MASK}")
     producers = {name: node for node in graph.node for name in node.output}
     found = [
@@ -119,7 +120,7 @@ def _rewritten(model: ModelProto, layers: Sequence[Layer]) -> ModelProto:
     made.CopyFrom(model)
     graph = made.graph
     writer = _Writer({each.name: each for each in (*graph.input, *graph.value_info)})
-    writer.write_sizes()
+    writer.write_sizes(next(name for name in _TOKENS if name in writer.types))
     for layer in layers:
         writer.replaced |= {layer.attention.output[0]: layer, layer.key.output[0]: None}
         writer.replaced[layer.value.output[0]] = None
@@ -176,10 +177,10 @@ class _Writer:
         elif node.output[0] not in self.replaced:
             self.nodes.append(node)
 
-    def write_sizes(self) -> None:
+    def write_sizes(self, tokens: str) -> None:
         """Writes the numbers of texts, of all positions, and of those in the caches: int64[1]."""
-        self._op("Shape", "cache/batch", [_TOKENS], start=0, end=1)
-        self._op("Shape", "cache/new", [_TOKENS], start=1, end=2)
+        self._op("Shape", "cache/batch", [tokens], start=0, end=1)
+        self._op("Shape", "cache/new", [tokens], start=1, end=2)
         self._op("Shape", "cache/total", [_MASK], start=1, end=2)
         self._op("Sub", "cache/past", ["cache/total", "cache/new"])
         last = self._op("Sub", "cache/last", ["cache/total", self._integers("cache/one", 1)])
@@ -295,7 +296,8 @@ def _attributes(given: Mapping[str, object]) -> Iterator[AttributeProto]:
 def _cut(model: ModelProto, layers: Sequence[Layer]) -> Cut:
     """Returns the attention of a model without its weights, with new inputs.
 
-    These are queries and new keys and values; results are those of attention, and the longer caches.
+    These are queries and new keys and values; results are those of attention, and the longer caches. Raises
+    _Unknown for a mask that depends on tokens: GroupQueryAttention is causal within an image, too.
     """
     types = {each.name: each for each in (*model.graph.input, *model.graph.value_info)}
     new = [
@@ -310,6 +312,8 @@ def _cut(model: ModelProto, layers: Sequence[Layer]) -> Cut:
     nodes = [node for node in graph.node if not set(node.output) & set(new)]
     _replace(graph.node, _used(nodes, outputs))
     known = {name for node in graph.node for name in node.input}
+    if any(set(_TOKENS) & set(node.input) and node.op_type != "Shape" for node in graph.node):
+        raise _Unknown("its mask depends on tokens, and GroupQueryAttention is causal")
     _replace(graph.initializer, [each for each in graph.initializer if each.name in known])
     _replace(graph.value_info, [])
     _replace(graph.input, [each for each in graph.input if each.name in known])
@@ -334,7 +338,7 @@ def _refuse_difference(before: Cut, after: Cut) -> None:
         for model, _ in (before, after)
     ]
     for sizes in _TRIED:
-        feeds = _feeds(before, sizes)
+        feeds = _feeds([*before.model.graph.input, *after.model.graph.input], before.heads, sizes)
         try:
             wanted, found = (
                 each.run(None, {name: feeds[name] for name in (given.name for given in each.get_inputs())})
@@ -348,22 +352,26 @@ def _refuse_difference(before: Cut, after: Cut) -> None:
                 raise _Unknown("GroupQueryAttention computes something else")
 
 
-def _feeds(cut: Cut, sizes: tuple[int, int, int]) -> dict[str, np.ndarray]:
+def _feeds(
+    inputs: Sequence[ValueInfoProto], heads: Mapping[str, tuple[int, int]], sizes: tuple[int, int, int]
+) -> dict[str, np.ndarray]:
     """Returns random inputs; the first text of several in a step of one token begins with padding."""
     (batch, past, new), random = sizes, np.random.default_rng(0)
     feeds: dict[str, np.ndarray] = {}
-    for each in cut.model.graph.input:
+    for each in inputs:
+        dims = [dim.dim_value for dim in each.type.tensor_type.shape.dim]
         dtype = np.dtype({1: "float32", 10: "float16"}.get(each.type.tensor_type.elem_type, "int64"))
-        dims = each.type.tensor_type.shape.dim
-        if each.name in cut.heads:
-            shape = (batch, cut.heads[each.name][0], new, cut.heads[each.name][1])
+        if each.name in heads:
+            shape = (batch, heads[each.name][0], new, heads[each.name][1])
         elif each.name.startswith(_PAST):
-            shape = (batch, dims[1].dim_value, past, dims[3].dim_value)
+            shape = (batch, dims[1], past, dims[3])
+        elif each.name in _TOKENS:  # of which the shape is read only
+            feeds[each.name] = np.zeros((batch, new, *dims[2:]), dtype)
+            continue
         else:
             feeds[each.name] = np.tile(np.arange(past, past + new), (batch, 1))
             continue
         feeds[each.name] = random.standard_normal(shape).astype(dtype)
-    feeds[_TOKENS] = np.zeros((batch, new), np.int64)
     feeds[_MASK] = np.ones((batch, past + new), np.int64)
     if past and batch > 1:
         feeds[_MASK][0, :3] = 0

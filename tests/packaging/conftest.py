@@ -18,6 +18,10 @@ TINY = {
 }
 
 
+def names_in(folder: Path) -> list[str]:
+    return sorted(each.name for each in folder.iterdir())
+
+
 @pytest.fixture
 def decoder(tmp_path: Path) -> Path:
     """A decoder whose second layer attends to 8 positions, with weights that are not small."""

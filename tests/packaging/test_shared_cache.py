@@ -67,6 +67,11 @@ def written(path: Path, *, size: int = 8, mask: str = "causal", more: str = "", 
           near = Greater(keys, least)
           window = And(causal, near)
           both = Or(causal, near)
+          image = Constant<value_int = 7>()
+          is_image = Equal(input_ids, image)
+          last = Constant<value_ints = [1, 3]>()
+          of_image = Unsqueeze(is_image, last)
+          of_tokens = Or(causal, of_image)
           known = Cast<to = 9>(attention_mask)
           axes = Constant<value_ints = [1, 2]>()
           open = Unsqueeze(known, axes)
@@ -131,6 +136,7 @@ def test_a_buffer_longer_than_the_text(mask: str, tokens: Any, known: Any, tmp_p
     [
         ({"size": 12}, "the size of a head, 12, is not a multiple of 8"),
         ({"mask": "both"}, "computes something else"),  # it shows later tokens
+        ({"mask": "of_tokens"}, "mask depends on tokens"),  # it shows them to some tokens
         ({"more": "others = Relu(past_key_values_0_key)"}, "read by one operator Attention alone"),
         (
             {"more": "sizes_after = Shape(present_0_key)\n others = Cast<to = 1>(sizes_after)"},
@@ -138,7 +144,7 @@ def test_a_buffer_longer_than_the_text(mask: str, tokens: Any, known: Any, tmp_p
         ),
         ({"opset": 22}, "opset is lower than 23"),
     ],
-    ids=["size", "mask", "past", "lengths of new caches", "opset"],
+    ids=["size", "mask", "mask of tokens", "past", "lengths of new caches", "opset"],
 )
 def test_files_that_stay_as_they_are(options: dict[str, Any], reason: str, tmp_path: Path) -> None:
     path = written(tmp_path / "net.onnx", **options)

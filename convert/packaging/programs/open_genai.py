@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from question import reply
+from question import reply, unpacked
 
 
 def answer(question: dict[str, Any]) -> dict[str, Any]:
@@ -11,13 +11,21 @@ def answer(question: dict[str, Any]) -> dict[str, Any]:
 
     model = genai.Model(question["folder"])
     found: dict[str, Any] = {"version": getattr(genai, "__version__", ""), "tokens": []}
-    for prompt in question["prompts"]:
+    for number, prompt in enumerate(question["prompts"]):
         params = genai.GeneratorParams(model)
         params.set_search_options(
             max_length=len(prompt) + question["steps"], do_sample=False, repetition_penalty=1.0
         )
         generator = genai.Generator(model, params)
-        generator.append_tokens(np.array(prompt, np.int32))
+        images = {name: unpacked(each) for name, each in question["inputs"][number].items()}
+        if images:
+            images["num_image_tokens"] = np.array([prompt.count(question["image_token"])])
+            inputs = genai.NamedTensors()
+            for name, array in {"input_ids": np.array([prompt], np.int32), **images}.items():
+                inputs[name] = array
+            generator.set_inputs(inputs)
+        else:
+            generator.append_tokens(np.array(prompt, np.int32))
         while not generator.is_done():
             generator.generate_next_token()
         found["tokens"].append([int(token) for token in generator.get_sequence(0)][len(prompt) :])

@@ -30,7 +30,7 @@ from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
 from tmconvert.frontends.torch.tracing.programs.sentence_vectors import SentenceHead, SentenceVectors
 
 KNOWN = 3  # positions of the encoder whose keys and values the example's cache has
-Split = Literal["", "encoder-decoder", "vision-language"]
+Split = Literal["", "encoder-decoder", "vision-language", "merged vision-language"]
 
 
 class Decoder(torch.nn.Module):
@@ -93,10 +93,10 @@ def parts_of(
     """
     if split == "encoder-decoder":
         return _encoder_and_decoder(model)
-    if split == "vision-language":
+    if split in ("vision-language", "merged vision-language"):
         from tmconvert.frontends.torch.tracing.programs.vision_language import vision_language_parts
 
-        return vision_language_parts(model, named_tensors)
+        return vision_language_parts(model, named_tensors, merges=split != "vision-language")
     if head is not None:
         return {"": _sentence_vectors(model, named_tensors, head)}
     return {"": Part(model, *example_of(model, named_tensors, for_package=True))}
