@@ -22,6 +22,7 @@ def package(
     kind: str,
     weights: Literal["float16", "int8", "int4"] | None = None,
     float_type: Literal["float16"] | None = None,
+    activations: Literal["float32", "int8"] | None = None,
     dtypes: Sequence[str] | None = None,
     opset: int | Literal["auto"] | None = None,
     external_data: bool = False,
@@ -45,6 +46,8 @@ def package(
             "ultralytics", "diffusers", "litert-lm".
         weights: Type of large weights, for kinds with one model file.
         float_type: Type of floats, for kinds with one model file.
+        activations: Type to which ONNX Runtime rounds the inputs of products with int4 weights, for
+            "onnxruntime-genai"; by default "int8", and "float32" does not round them.
         dtypes: Data types of the model files, for kinds with several: "fp32", "fp16", "q8", "q4", "q4f16".
         opset: ONNX opset version; int4 weights need 21, and take it by default.
         external_data: Store the weights next to the model file; always above 2 GiB.
@@ -82,6 +85,7 @@ def package(
         options=options,
         dtypes=dtypes,
         lengths=Lengths(cache_length, prefill_lengths),
+        activations=activations,
         download=download,
         allow_code=allow_code,
         verify=verify,

@@ -82,6 +82,7 @@ class Converted(NamedTuple):
 
     ``modules`` are the parts of the model by name, ``files`` the model files with the reports of their
     conversions, those in float32 first; ``folder`` is the hidden one in which the package is made.
+    ``rounds_activations`` asks for products with int4 weights whose inputs are rounded to 8 bits.
     """
 
     source: PackageSource
@@ -89,6 +90,7 @@ class Converted(NamedTuple):
     modules: Modules
     files: Sequence[tuple[ModelFile, Report]]
     folder: Path
+    rounds_activations: bool = False
 
     def by_dtype(self) -> Iterator[Parts]:
         """Yields the files that the consumer opens together."""
@@ -130,7 +132,8 @@ class Kind(NamedTuple):
     ``target`` is the format of the model files; those of "tflite" have the parts as signatures. ``trial`` is
     the module that makes the question of the check, where the task does not choose it. ``takes_lengths``
     states that ``trace`` takes the lengths of caches, ``takes_states`` that layers may have other states than
-    keys and values, ``copies_files`` that the files of the tokenizer are copied.
+    keys and values, ``takes_activations`` that inputs of products may be rounded, ``copies_files`` that the
+    files of the tokenizer are copied.
     ``suffixes`` are those by data type, and empty for a consumer that does not choose among data types.
     ``options`` of conversions are used where the caller gives none.
     ``refusal`` returns why a model is not taken, and an empty text if it is. ``write`` writes the files
@@ -154,6 +157,7 @@ class Kind(NamedTuple):
     trial: str = ""
     takes_lengths: bool = False
     takes_states: bool = False
+    takes_activations: bool = False
     copies_files: bool = True
 
     def path(self, task: str, part: str, dtype: str) -> str:

@@ -20,6 +20,7 @@ from tmconvert.packaging.kind import (
     trace_whole,
     write_json,
 )
+from tmconvert.packaging.rounded_activations import round_activations
 from tmconvert.packaging.shared_cache import share_caches
 from tmconvert.packaging.source import PackageSource
 from tmconvert.packaging.tasks import DECODER, VISION_LANGUAGE
@@ -29,11 +30,15 @@ if TYPE_CHECKING:
 
 # settings of generate that its search has, with their neutral values
 _SEARCH = {"do_sample": False, "temperature": 1.0, "top_k": 50, "top_p": 1.0, "repetition_penalty": 1.0}
+_PARTS = {"vision": "vision.onnx", "embedding": "embedding.onnx", "decoder": "model.onnx"}
+_ROUNDED = (
+    f"inputs of products with int4 weights in {_PARTS['decoder']} are rounded to 8 bits: "
+    "--activations float32 keeps them"
+)
 _CACHE = "{}.%d.{}"
 _MOST_SHARED = 4096  # positions that caches have from the start, by default
 # a type whose program takes features of images of any model, and rewinds
 _TEXT_AND_IMAGES = "gemma3"
-_PARTS = {"vision": "vision.onnx", "embedding": "embedding.onnx", "decoder": "model.onnx"}
 _KNOWN_INPUTS = ("pixel_values", "input_ids", "image_features")  # others have the names of tensors
 
 
@@ -46,12 +51,16 @@ def _trace(source: PackageSource, task: str) -> Modules:
 def _write(made: Converted) -> str:
     configuration = _configuration(made)
     search = configuration["search"]
-    reason = share_caches(made.folder / configuration["model"]["decoder"]["filename"])
+    decoder = made.folder / configuration["model"]["decoder"]["filename"]
+    reason = share_caches(decoder)
     search["past_present_share_buffer"] = not reason
     if not reason:
         search["max_length"] = min(search["max_length"], _MOST_SHARED)
     write_json(made.folder / "genai_config.json", configuration)
-    return reason and f"caches grow with the text, and are copied in each step: {reason}"
+    notes = [f"caches grow with the text, and are copied in each step: {reason}"] if reason else []
+    if made.rounds_activations and round_activations(decoder):
+        notes.append(_ROUNDED)
+    return "; ".join(notes)
 
 
 def _configuration(made: Converted) -> dict[str, Any]:
@@ -134,4 +143,5 @@ KIND = Kind(
     options={"opset": 23},  # the first one with Attention
     trace=_trace,
     write=_write,
+    takes_activations=True,
 )

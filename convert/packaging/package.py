@@ -39,6 +39,7 @@ def make_package(
     options: Mapping[str, Any],
     dtypes: Sequence[str] | None,
     lengths: Lengths,
+    activations: str | None,
     download: bool,
     allow_code: bool,
     verify: bool,
@@ -51,6 +52,11 @@ def make_package(
     """
     kind = kind_named(kind_name)
     chosen = _options_by_dtype(kind, options, dtypes)
+    takes_activations = kind.takes_activations and chosen.get("", {}).get("weights") == "int4"
+    if activations and not takes_activations:
+        raise UsageError(
+            "TM6002", "activations are rounded with int4 weights for onnxruntime-genai: omit them"
+        )
     if not kind.takes_lengths and lengths != Lengths():
         raise UsageError("TM6002", f"{kind.name} opens files with open sizes: omit the lengths")
     refuse_existing(output)
@@ -67,7 +73,8 @@ def make_package(
     with staged_folder(output) as staged:
         modules = kind.trace(found, task, *([lengths] if kind.takes_lengths else []))
         reports = _convert_files(kind.target, modules, files, staged, converters[kind.target], verify)
-        made = Converted(found, task, modules, reports, staged)
+        rounds = takes_activations and activations != "float32"
+        made = Converted(found, task, modules, reports, staged, rounds_activations=rounds)
         refuse_unknown_states(kind, made)
         for name, content in found.copied_files() if kind.copies_files else ():
             (staged / name).write_bytes(content)

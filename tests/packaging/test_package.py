@@ -79,6 +79,8 @@ def test_a_kind_states_why_it_does_not_take_a_model(
     [
         ({"kind": "gguf"}, "TM6002", "unknown kind of package"),
         ({"kind": "onnxruntime-genai", "dtypes": ["q4"]}, "TM6002", "use weights, not dtypes"),
+        ({"kind": "onnxruntime-genai", "activations": "int8"}, "TM6002", "rounded with int4 weights"),
+        ({"kind": "optimum", "activations": "int8", "weights": "int4"}, "TM6002", "for onnxruntime-genai"),
         ({"kind": "transformers.js", "weights": "int8"}, "TM6002", "use dtypes, not weights"),
         ({"kind": "transformers.js", "dtypes": ["int2"]}, "TM6002", r"unknown data types \['int2'\]"),
         ({"kind": "optimum", "output": "net"}, "TM5001", "exists already"),

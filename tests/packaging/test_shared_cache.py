@@ -1,4 +1,4 @@
-"""Attention whose caches are updated in place, next to the file with caches that are joined."""
+"""Files of decoders for onnxruntime-genai: caches that are updated in place, activations in 8 bits."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tmconvert.packaging.rounded_activations import round_activations
 from tmconvert.packaging.shared_cache import share_caches
 
 onnx = pytest.importorskip("onnx")
@@ -150,3 +151,24 @@ def test_files_that_stay_as_they_are(options: dict[str, Any], reason: str, tmp_p
     path = written(tmp_path / "net.onnx", **options)
     before = path.read_bytes()
     assert reason in share_caches(path) and path.read_bytes() == before
+
+
+def test_activations_of_products_with_few_bits(tmp_path: Path) -> None:
+    """In the graph, and in a branch; a level that was there before is replaced."""
+    product = "com.microsoft.MatMulNBits<K = 32, N = 4, bits = 4, block_size = 32%s>(x, weight, scale)"
+    text = f"""
+        <ir_version: 10, opset_import: ["": 21, "com.microsoft": 1]>
+        net (bool which, float[1, 32] x, uint8[4, 1, 16] weight, float[4, 1] scale) => (float[1, 4] y)
+        {{
+          first = {product % ""}
+          second = If(which)<
+            then_branch = one () => (float[1, 4] a) {{ a = {product % ", accuracy_level = 1"} }},
+            else_branch = other () => (float[1, 4] b) {{ b = Identity(first) }}>
+          y = Add(first, second)
+        }}"""
+    path = tmp_path / "net.onnx"
+    path.write_bytes(onnx.parser.parse_model(text).SerializeToString())
+    assert round_activations(path) == 2
+    printed = onnx.printer.to_text(onnx.load(path))
+    assert printed.count("accuracy_level: int = 4") == 2 and "accuracy_level: int = 1" not in printed
+    onnxruntime.InferenceSession(path)

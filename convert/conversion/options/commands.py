@@ -193,6 +193,14 @@ _PACKAGE = (
     Option("weights", "output", "Type of large weights.", choices=("float16", "int8", "int4")),
     Option("float_type", "output", "Type of floats.", choices=("float16",), metavar="TYPE"),
     Option(
+        "activations",
+        "output",
+        "Type to which inputs of products with int4 weights are rounded, for onnxruntime-genai.",
+        choices=("float32", "int8"),
+        default_text="int8",
+        metavar="TYPE",
+    ),
+    Option(
         "dtypes",
         "output",
         "Data types of the model files, for programs that choose among several: fp32,fp16,q8,q4,q4f16.",
