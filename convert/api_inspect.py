@@ -176,7 +176,7 @@ def score(
     """Runs written files in their runtimes on data of a task, and returns the score of each.
 
     Args:
-        *files: Paths of written files or models.
+        *files: Paths of written files or models; a folder of ``package`` stands for its model files.
         data: What the task takes: a folder with a folder of images for each class, or a CSV of file and class
             (top-1); a CSV of WAV file and text (wer); a text (perplexity); a CSV of two sentences and their
             similarity (similarity). Files are relative to the CSV.
@@ -196,9 +196,10 @@ def score(
     """
     from tmconvert.inspection.compared_models import sides_of
     from tmconvert.inspection.score import score_sides
+    from tmconvert.inspection.task_score import model_files
 
-    tracing = tracing_of(options)
-    return score_sides(sides_of(files, catalogue(), tracing), data, options)
+    models = [each for file in files for each in model_files(file)]
+    return score_sides(sides_of(models, catalogue(), tracing_of(options)), data, options)
 
 
 @entry_point

@@ -35,7 +35,8 @@ def command(ctx: click.Context, /, files: tuple[str, ...], json: bool, **given: 
     one is the same; then the worst samples. The exit status is 1 when --min-sqnr or --min-agreement is not
     reached.
 
-    With --task any number of files is scored on labelled data: float, int8 and int4 side by side.
+    With --task any number of files is scored on labelled data: float, int8 and int4 side by side. A folder
+    of `tmconvert package` stands for its model files.
     """
     keywords = keywords_of("evaluate", given)
     data = keywords.pop("data")

@@ -46,7 +46,10 @@ def read_labels(path: Path) -> Any:
             found = COCO(str(path))
         if not (found.getImgIds() and found.getCatIds()):
             raise KeyError("images or categories")
-    except (ValueError, KeyError, TypeError, AssertionError) as error:
+        for each in found.loadImgs(found.getImgIds()):
+            if missing := {"file_name", "height", "width"} - set(each):
+                raise KeyError(f"{', '.join(sorted(missing))} of the image {each['id']}")
+    except (OSError, ValueError, KeyError, TypeError, AssertionError) as error:
         raise unfit(f"{path} cannot be read: {error!r:.200}", _LABELS) from error
     return found
 

@@ -6,8 +6,6 @@ side on the data. Each reads a sample at a time.
 
 from __future__ import annotations
 
-import csv
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
@@ -16,35 +14,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tmconvert.calibration.data import ARRAYS
-from tmconvert.calibration.images import IMAGES
 from tmconvert.calibration.settings import Settings
 from tmconvert.calibration.unfit import unfit
 from tmconvert.conversion.format_numbers import counted
 from tmconvert.errors import UsageError
 from tmconvert.errors.source import printable
 from tmconvert.errors.values import type_and_value
-from tmconvert.inspection.compared_models import FileSide, SourceSide
 from tmconvert.inspection.evaluate import samples_of
 from tmconvert.inspection.given_inputs import is_channels_last
-from tmconvert.inspection.metrics import log_likelihoods, spearman, word_errors
-from tmconvert.inspection.transcribe import read_wave, transcriber
+from tmconvert.inspection.labelled_data import labelled_files
+from tmconvert.inspection.task_score import Score, Side
+from tmconvert.inspection.text_tasks import score_perplexity, score_similarity, score_words
 from tmconvert.progress import begin, counter
 from tmconvert.targets.options import check_choice
-
-Side = FileSide | SourceSide
-
-
-class Score(NamedTuple):
-    """The score of a file on ``samples``; ``others`` are further ones by name."""
-
-    file: str
-    value: float
-    samples: int
-    others: Mapping[str, float] = {}
-
-    def to_json(self) -> dict[str, Any]:
-        return {**self._asdict(), "others": dict(self.others)}
 
 
 @dataclass
@@ -102,20 +84,25 @@ def score_sides(sides: Sequence[Side], given: str | PathLike[str], options: Mapp
     task = _checked(options)
     if not isinstance(given, (str, PathLike)):
         raise UsageError("TM6002", f"data must be a path, got {type_and_value(given)}")
-    data = Path(given)
     if not sides:
         raise UsageError("TM6002", "no files to score")
     chosen = TASKS[task]
-    if not data.exists():
-        raise unfit(f"{data} does not exist", chosen.score.__doc__ or "")
-    begin("compare")
-    found = Scores(task, chosen.metric, [chosen.score(side, data, options) for side in sides])
+    found = Scores(task, chosen.metric, [score_file(side, Path(given), options) for side in sides])
     required = options["required_score"]
     for each in found.files if required is not None else ():
         is_reached = each.value >= required if chosen.is_better_above else each.value <= required
         if not is_reached:
             found.failures.append(f"{chosen.metric} of {each.file} is {each.value:.4f}, not {required:g}")
     return found
+
+
+def score_file(side: Side, data: Path, options: Mapping[str, Any]) -> Score:
+    """Returns the score of a file for options that were checked. Raises UsageError TM6003, TM6033."""
+    chosen = TASKS[options["task"]]
+    if not data.exists():
+        raise unfit(f"{data} does not exist", chosen.score.__doc__ or "")
+    begin("compare")
+    return chosen.score(side, data, options)
 
 
 def _checked(options: Mapping[str, Any]) -> str:
@@ -131,54 +118,34 @@ def _checked(options: Mapping[str, Any]) -> str:
     return str(task)
 
 
-def _rows(path: Path, width: int) -> list[list[str]]:
-    """Returns the rows of a CSV or TSV file, less one of names. Raises UsageError TM6033."""
-    with path.open(newline="", encoding="utf-8-sig") as file:
-        delimiter = "\t" if path.suffix.lower() in (".tsv", ".txt") else ","
-        rows = [row for row in csv.reader(file, delimiter=delimiter) if row]
-    short = next((number for number, row in enumerate(rows, 1) if len(row) < width), None)
-    if short is not None or not rows:
-        what = "no rows" if short is None else f"fewer than {width} columns in row {short}"
-        raise unfit(f"{path} has {what}", "the columns are described in `tmconvert evaluate --help`")
-    return rows
-
-
-def _labelled(data: Path) -> list[tuple[Path, int]]:
-    """Returns files with the indices of their classes: those of sorted folders, or numbers that names are."""
-    if data.is_dir():
-        files = [each for each in sorted(data.rglob("*")) if each.suffix.lower() in IMAGES | ARRAYS]
-        pairs = [(each, each.relative_to(data).parts[0]) for each in files if each.parent != data]
-    else:
-        rows = _rows(data, 2)
-        rows = rows if (data.parent / rows[0][0]).exists() else rows[1:]
-        pairs = [(data.parent / name, label.strip()) for name, label, *_ in rows]
-    if not pairs:
-        raise unfit(f"{data} has no files in folders of classes", "make a folder for each class, or a CSV")
-    names = sorted({label for _, label in pairs})
-    indices = {name: int(name) if all(map(str.isdecimal, names)) else at for at, name in enumerate(names)}
-    return [(path, indices[label]) for path, label in pairs]
-
-
 def _top_1(side: Side, data: Path, options: Mapping[str, Any]) -> Score:
     """A folder of images with a folder for each class, or a CSV of file and class."""
     settings = Settings.of({name: options[name] for name in ("mean", "std", "resize")})
     right, right_5, total, count = 0, 0, 0, counter("compare")
-    files = _labelled(data)
+    files, names = labelled_files(data)
     samples = (
         (number, label, arrays)
         for number, (path, label) in enumerate(files, 1)
         for arrays in samples_of(side, path, settings)
     )
     for number, label, arrays in samples:
-        scores = np.asarray(side.outputs(arrays)[0]).reshape(-1)
-        if label >= scores.size:
-            message = f"{side.title} has {scores.size} scores of classes, but the data have the class {label}"
-            raise unfit(message, "folders are classes in the order of their names, or by number")
-        order = np.argsort(-scores, kind="stable")[:5]
-        right, right_5, total = right + (order[0] == label), right_5 + (label in order), total + 1
+        scores = np.asarray(side.outputs(arrays)[0])
+        rows = scores.reshape(scores.shape[0] if scores.ndim > 1 else 1, -1)
+        _check_classes(side, rows.shape[1], label, names)
+        for row in rows:
+            order = np.argsort(-row, kind="stable")[:5]
+            right, right_5, total = right + (order[0] == label), right_5 + (label in order), total + 1
         if count is not None:
             count(number, len(files))
     return Score(side.title, float(right) / total, total, {"top-5": float(right_5) / total})
+
+
+def _check_classes(side: Side, count: int, label: int, names: int | None) -> None:
+    """Raises UsageError TM6033 where scores of ``count`` classes do not have those of the data."""
+    data = f"class {label}" if label >= count else f"{names} classes with names"
+    if label >= count or names not in (None, count):
+        message = f"{side.title} has {count} scores of classes, but the data have the {data}"
+        raise unfit(message, "name folders by the index of their class, or have one for each class")
 
 
 def _boxes(side: Side, data: Path, options: Mapping[str, Any]) -> Score:
@@ -210,128 +177,10 @@ def _boxes(side: Side, data: Path, options: Mapping[str, Any]) -> Score:
     return Score(side.title, value, len(images), {"at 0.5": at_half})
 
 
-class _Text:
-    """A model of text with its tokenizer, and its inputs by name."""
-
-    def __init__(self, side: Side, options: Mapping[str, Any]) -> None:
-        self.side, self.names = side, [info.name for info in side.inputs]
-        if "input_ids" not in self.names:
-            raise UsageError("TM6003", f"{side.title} has no input called input_ids")
-        try:
-            from tokenizers import Tokenizer
-        except ImportError as error:
-            raise unfit(
-                "texts require tokenizers, which is not installed", "pip install tokenizers"
-            ) from error
-        self.tokenizer = Tokenizer.from_file(str(_next_to(side, "tokenizer.json", options["tokenizer"])))
-        self.tokenizer.no_padding()
-        sizes = (side.inputs[self.names.index("input_ids")].shape or ())[1:]
-        self.length = next((each for each in sizes if isinstance(each, int)), 0)
-
-    def tokens(self, text: str) -> list[int]:
-        return list(self.tokenizer.encode(text).ids)
-
-    def outputs(self, tokens: Sequence[int]) -> dict[str, np.ndarray]:
-        """Returns the outputs for a list of tokens without a cache."""
-        side, count = self.side, len(tokens)
-        filled = {
-            "input_ids": np.array([tokens]),
-            "attention_mask": np.ones((1, count)),
-            "position_ids": np.arange(count)[None],
-            "token_type_ids": np.zeros((1, count)),
-        }
-        arrays = []
-        for info in side.inputs:
-            dtype = np.dtype(info.dtype or "float32")
-            if info.name in filled:
-                arrays.append(filled[info.name].astype(dtype))
-            elif info.name.startswith("past_key_values."):
-                shape = list(info.shape or ())
-                # the batch is one, and a second open size the length
-                sizes = [each if isinstance(each, int) else 0 if at else 1 for at, each in enumerate(shape)]
-                arrays.append(np.zeros(sizes, dtype))
-            else:
-                raise UsageError("TM6003", f"no text fills the input {info.name} of {side.title}")
-        return dict(zip(side.output_names, side.outputs(arrays), strict=True))
-
-
-def _next_to(side: Side, name: str, given: str | None) -> Path:
-    """Returns a file of a package: the given one, or that in the folder of the model or the one above."""
-    if given is not None:
-        return Path(given) / name if Path(given).is_dir() else Path(given)
-    folder = Path(side.title).parent
-    for each in (folder, folder.parent):
-        if (each / name).is_file():
-            return each / name
-    raise unfit(f"there is no {name} next to {side.title}", "name the file or its folder with --tokenizer")
-
-
-def _perplexity(side: Side, data: Path, options: Mapping[str, Any]) -> Score:
-    """A text; the model predicts each of its tokens from those before it, in windows."""
-    model, count = _Text(side, options), counter("compare")
-    tokens = model.tokens(data.read_text(encoding="utf-8"))
-    window = model.length or options["window"]
-    total, scored = 0.0, 0
-    starts = range(0, len(tokens) - (window - 1 if model.length else 1), window)
-    for number, start in enumerate(starts, 1):
-        part = tokens[start : start + window]
-        outputs = model.outputs(part)
-        logits = outputs.get("logits", next(iter(outputs.values())))[0]
-        total -= float(log_likelihoods(logits[:-1], np.array(part[1:])).sum())
-        scored += len(part) - 1
-        if count is not None:
-            count(number, len(starts))
-    if not scored:
-        raise unfit(f"{data} has {counted(len(tokens), 'token')}, fewer than a window", "use a longer text")
-    return Score(side.title, math.exp(total / scored), scored, {"loss": total / scored})
-
-
-def _similarity(side: Side, data: Path, options: Mapping[str, Any]) -> Score:
-    """A CSV or TSV of two sentences and their similarity, compared with the cosine of their vectors."""
-    model, rows = _Text(side, options), _rows(data, 3)
-    rows = rows if _is_number(rows[0][2]) else rows[1:]
-    cosines = []
-    for one, other, *_ in rows:
-        a, b = (_vector(model.outputs(model.tokens(text))) for text in (one, other))
-        cosines.append(float(a @ b / max(float(np.linalg.norm(a) * np.linalg.norm(b)), 1e-30)))
-    return Score(side.title, spearman(cosines, [float(row[2]) for row in rows]), len(rows))
-
-
-def _vector(outputs: Mapping[str, np.ndarray]) -> np.ndarray:
-    """Returns the vector of a text: an output of vectors, or the mean over the tokens."""
-    vectors = [array for array in outputs.values() if array.ndim == 2]
-    array = outputs.get("sentence_embedding", vectors[0] if vectors else next(iter(outputs.values())))
-    return np.asarray(array[0] if array.ndim == 2 else array[0].mean(axis=0), np.float64)
-
-
-def _words(side: Side, data: Path, options: Mapping[str, Any]) -> Score:
-    """A CSV or TSV of WAV files and their texts, transcribed by a model of CTC."""
-    if len(side.inputs) != 1:
-        raise UsageError("TM6003", f"{side.title} takes {len(side.inputs)} inputs, not one of samples")
-    text_of = transcriber(_next_to(side, "vocab.json", options["tokenizer"]))
-    rows, errors, words = _rows(data, 2), 0, 0
-    rows = rows if (data.parent / rows[0][0]).exists() else rows[1:]
-    for name, text, *_ in rows:
-        sound = read_wave(data.parent / name, options["sampling_rate"])
-        sound = (sound - sound.mean()) / np.sqrt(sound.var() + 1e-7)  # as Wav2Vec2's feature extractor
-        found = text_of(np.asarray(side.outputs([sound[None].astype(np.float32)])[0])[0])
-        wanted = text.lower().split()
-        errors, words = errors + word_errors(wanted, found.lower().split()), words + len(wanted)
-    return Score(side.title, errors / max(words, 1), len(rows), {"errors": errors, "words": words})
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
 TASKS = {
     "top-1": Task("accuracy", "sample", True, _top_1),
     "map": Task("mAP", "image", True, _boxes),
-    "wer": Task("WER", "recording", False, _words),
-    "perplexity": Task("perplexity", "token", False, _perplexity),
-    "similarity": Task("Spearman", "pair", True, _similarity),
+    "wer": Task("WER", "recording", False, score_words),
+    "perplexity": Task("perplexity", "token", False, score_perplexity),
+    "similarity": Task("Spearman", "pair", True, score_similarity),
 }

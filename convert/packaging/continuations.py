@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from tmconvert.inspection.decoding import Decoding, Run, session
 from tmconvert.packaging.kind import Converted, Parts
 from tmconvert.packaging.trial import Wrong
+from tmconvert.targets.written_model import TensorInfo
+
+if TYPE_CHECKING:
+    from tmconvert.conversion.report import Report
 
 STEPS = 16  # tokens to decode
 # differences of the two best logits, by the largest, below which rounding decides which one is the best
 EXACT, ROUNDED = 1e-4, 2e-2
-Run = Callable[[Mapping[str, np.ndarray]], Mapping[str, np.ndarray]]
-# outputs by inputs, before the layer
-_PRESENT = {"past_key_values": "present", "past_conv": "present_conv", "past_ssm": "present_ssm"}
 
 
 class Continuation(NamedTuple):
@@ -70,81 +73,48 @@ def continuations_of_files(
     folder: Path, parts: Parts, prompts: Sequence[Prompt]
 ) -> list[Continuation] | None:
     """Returns what files decode in ONNX Runtime; None where that is not installed. Raises Wrong."""
-    try:
-        import onnxruntime
-    except ImportError:
+    if find_spec("onnxruntime") is None:
         return None
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-
-    def part(path: Path, report: Any) -> Run:
-        session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-        names = [each["name"] for each in report.outputs]
-        return lambda feeds: dict(zip(names, session.run(names, dict(feeds)), strict=True))
-
     try:
         runs = {
-            name: (part(folder / file.path, report), report) for name, (file, report) in parts.files.items()
+            name: (session(folder / file.path, [each["name"] for each in report.outputs]), report)
+            for name, (file, report) in parts.files.items()
         }
         return [_decoded(runs, prompt, has_cache=True) for prompt in prompts]
     except Exception as error:  # of no common class
         raise Wrong(f"ONNX Runtime does not run the files: {str(error).strip()!s:.200}") from error
 
 
-def _decoded(runs: Mapping[str, tuple[Run, Any]], prompt: Prompt, *, has_cache: bool) -> Continuation:
+def _decoded(runs: Mapping[str, tuple[Run, Report]], prompt: Prompt, *, has_cache: bool) -> Continuation:
     run, report = runs.get("decoder") or runs[""]
     fixed: dict[str, np.ndarray] = {}
     if "encoder" in runs:
         fixed["encoder_hidden_states"] = runs["encoder"][0](prompt.encoder)["last_hidden_state"]
         fixed["encoder_attention_mask"] = np.ones(fixed["encoder_hidden_states"].shape[:2], np.int64)
     features = runs["vision"][0](prompt.encoder)["image_features"] if "vision" in runs else None
-    types = {each["name"]: each["dtype"] for each in report.inputs}
-    empty = {each["name"]: _empty(each) for each in report.inputs if is_cache(each["name"])}
-    cache, new, found = empty, list(prompt.tokens), Continuation([], [])
+
+    def embedded(feeds: Mapping[str, np.ndarray]) -> Mapping[str, np.ndarray]:
+        if features is None:
+            return {}
+        embed, of_embed = runs["embedding"]
+        is_first = feeds["input_ids"].size > 1
+        merges = any(each["name"] == "image_features" for each in of_embed.inputs)
+        given = {"image_features": features[: None if is_first else 0]} if merges else {}
+        found = embed({"input_ids": feeds["input_ids"], **given})["inputs_embeds"].copy()
+        if is_first and not merges:
+            found[feeds["input_ids"] == prompt.image_token] = features
+        return {"inputs_embeds": found}
+
+    inputs = [TensorInfo(each["name"], each["dtype"], tuple(each["shape"])) for each in report.inputs]
+    decoding = Decoding(run, inputs, fixed, has_cache=has_cache, extra=embedded)
+    new, found = list(prompt.tokens), Continuation([], [])
     for _ in range(STEPS):
-        length = len(prompt.tokens) + len(found.tokens)
-        feeds = {
-            "input_ids": np.array([new]),
-            "attention_mask": np.ones((1, length)),
-            "position_ids": np.arange(length - len(new), length)[None],
-            **fixed,
-            **cache,
-        }
-        if features is not None:
-            embed, of_embed = runs["embedding"]
-            merges = any(each["name"] == "image_features" for each in of_embed.inputs)
-            given = {"image_features": features[: None if len(new) > 1 else 0]} if merges else {}
-            embedded = embed({"input_ids": feeds["input_ids"], **given})["inputs_embeds"].copy()
-            if len(new) > 1 and not merges:
-                embedded[feeds["input_ids"] == prompt.image_token] = features
-            feeds["inputs_embeds"] = embedded
-        made = run({name: feeds[name].astype(dtype) for name, dtype in types.items()})
-        logits = made["logits"][0, -1].astype(np.float64)
+        logits = decoding.logits_after(new)
         second, first = np.sort(logits)[-2:]
-        found.tokens.append(int(logits.argmax()))
+        new = [int(logits.argmax())]
+        found.tokens.extend(new)
         found.margins.append(float((first - second) / max(np.abs(logits).max(), 1e-30)))
-        if has_cache:
-            new = found.tokens[-1:]
-            cache = {name: made[_present(name)] for name in cache}
-        else:
-            new = [*new, found.tokens[-1]]
     return found
-
-
-def is_cache(name: str) -> bool:
-    """Whether an input of a decoder is a part of its cache."""
-    return name.partition(".")[0] in _PRESENT
-
-
-def _present(name: str) -> str:
-    top, _, rest = name.partition(".")
-    return f"{_PRESENT[top]}.{rest}"
-
-
-def _empty(given: Mapping[str, Any]) -> np.ndarray:
-    """Returns an empty cache: its open sizes are zero, but for the batch."""
-    shape = [size if isinstance(size, int) else int(axis == 0) for axis, size in enumerate(given["shape"])]
-    return np.zeros(shape, given["dtype"])
 
 
 def difference(

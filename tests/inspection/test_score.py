@@ -133,7 +133,7 @@ def test_word_error_rate_of_the_best_path(tmp_path: Path) -> None:
         file.writeframes(((np.array(steps) - 1.5) * 2000).astype("<i2").tobytes())
     (tmp_path / "list.csv").write_text("s.wav,Ab ba b\n")
     (found,) = tmconvert.score(tmp_path / "m.onnx", data=tmp_path / "list.csv", task="wer").files
-    assert (found.value, found.others) == (1 / 3, {"errors": 1, "words": 3})
+    assert (found.value, found.others) == (1 / 3, {"errors": 1, "words": 3, "CER": 2 / 7})
 
 
 def test_metrics_have_known_values() -> None:
@@ -162,3 +162,121 @@ def test_the_command_prints_a_table_and_ends_with_status_1(tmp_path: Path) -> No
     np.save(tmp_path / "data" / "7" / "x.npy", np.zeros((1, 2), np.float32))
     with pytest.raises(UsageError, match="has 2 scores of classes, but the data have the class 7"):
         tmconvert.score(good, data=tmp_path / "data", task="top-1")
+
+
+def labelled(folder: Path, labels: dict[str, int]) -> Path:
+    """Writes so many samples for each class; each is a row of a unit matrix."""
+    for number, (label, count) in enumerate(labels.items()):
+        (folder / label).mkdir(parents=True)
+        for at in range(count):
+            np.save(folder / label / f"{at}.npy", np.eye(4, dtype=np.float32)[number][None])
+    return folder
+
+
+def test_classes_are_all_folders_also_empty_ones(tmp_path: Path) -> None:
+    file = classifier(np.eye(4), tmp_path / "m.onnx")
+    data = labelled(tmp_path / "data", {"a": 1, "b": 0, "c": 3, "d": 1})
+    (data / ".cache").mkdir()
+    np.save(data / ".cache" / "x.npy", np.zeros((1, 4), np.float32))
+    assert tmconvert.score(file, data=data, task="top-1").files[0][1:3] == (1.0, 5)
+
+
+def test_each_row_of_a_batch_is_a_sample(tmp_path: Path) -> None:
+    node = onnx.helper.make_node("MatMul", ["x", "w"], ["y"])
+    model = of_nodes([node], {"x": [3, 4]}, ["y"])
+    file = saved(model, {"w": np.eye(4, dtype=np.float32)}, tmp_path / "m.onnx")
+    (tmp_path / "data" / "1").mkdir(parents=True)
+    np.save(tmp_path / "data" / "1" / "x.npy", np.eye(4, dtype=np.float32)[[1, 1, 2]])
+    assert tmconvert.score(file, data=tmp_path / "data", task="top-1").files[0][1:3] == (2 / 3, 3)
+
+
+def test_folders_of_classes_that_do_not_fit(tmp_path: Path) -> None:
+    file, data = classifier(np.eye(4), tmp_path / "m.onnx"), labelled(tmp_path / "data", {"a": 1, "b": 1})
+    with pytest.raises(
+        UsageError, match="has 4 scores of classes, but the data have the 2 classes with names"
+    ):
+        tmconvert.score(file, data=data, task="top-1")
+    np.save(data / "x.npy", np.zeros((1, 4), np.float32))
+    with pytest.raises(UsageError, match=r"1 file of .* in no folder of a class: x\.npy"):
+        tmconvert.score(file, data=data, task="top-1")
+
+
+@pytest.mark.parametrize(
+    ("task", "content", "text"),
+    [
+        ("wer", b"a.wav,one, two\n", r"row 1 has 3 columns, not 2"),
+        ("wer", b"file,text,speaker\na.wav,one\n", r"row 2 has 2 columns, not 3"),
+        ("wer", b"a.wav\n", r"fewer columns than 2"),
+        ("wer", b"", r"no rows"),
+        ("wer", b"file,text\n", r"no rows after the names"),
+        ("wer", b"file,text\na.mp3,one\n", r"row 2 has no data: a\.mp3,one"),
+        ("wer", b"missing.wav,one\n", r"missing\.wav cannot be read"),
+        ("wer", b"a.wav,\n", r"have no words"),
+        ("wer", b"a.wav,\xff\n", r"cannot be read as a table"),
+        ("top-1", b"missing.npy,3\n", r"missing\.npy"),
+        ("top-1", b"a.npy,\n", r"without a class"),
+        ("similarity", b"a,b,c\nthe,cat,0.5\nthe,mat,much\n", r"row 3 has no data: the,mat,much"),
+        ("similarity", b"the,cat,nan\n", r"no rows after"),
+        ("perplexity", b"\xff\xfe", r"cannot be read as a text"),
+        ("perplexity", b"", r"0 tokens, fewer than a window"),
+        ("map", b"{}", r"cannot be read"),
+        (
+            "map",
+            b'{"images": [{"id": 1}], "categories": [{"id": 1}], "annotations": []}',
+            r"file_name, height, width of the image 1",
+        ),
+    ],
+)
+def test_data_that_do_not_fit(task: str, content: bytes, text: str, tokenizer: Path) -> None:
+    if task == "map":
+        pytest.importorskip("pycocotools")
+    data = tokenizer / "data.csv"
+    data.write_bytes(content)
+    (tokenizer / "vocab.json").write_text('{"<pad>": 0, "a": 1}')
+    with wave.open(str(tokenizer / "a.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(bytes(320))
+    if task in ("wer", "top-1", "map"):
+        model = of_nodes([onnx.helper.make_node("Unsqueeze", ["x", "axes"], ["y"])], {"x": [1, "n"]}, ["y"])
+        model = saved(model, {"axes": np.array([2])}, tokenizer / "model.onnx")
+    else:
+        model = of_text(RNG.standard_normal((7, 7)), "logits", tokenizer / "model.onnx")
+    with pytest.raises(UsageError, match=text):
+        tmconvert.score(model, data=data, task=task)
+    if task != "top-1":  # of which a folder is the usual form
+        with pytest.raises(UsageError, match="cannot be read"):
+            tmconvert.score(model, data=tokenizer, task=task)
+
+
+def test_logits_of_the_last_token_only_have_no_perplexity(tokenizer: Path) -> None:
+    nodes = [
+        onnx.helper.make_node("Gather", ["table", "input_ids"], ["all"]),
+        onnx.helper.make_node("ReduceMax", ["all"], ["logits"], axes=[1]),
+    ]
+    model = of_nodes(nodes, {"input_ids": [1, "n"]}, ["logits"])
+    model.graph.input[0].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    file = saved(model, {"table": np.ones((7, 7), np.float32)}, tokenizer / "model.onnx")
+    (tokenizer / "text.txt").write_text("the cat sat")
+    with pytest.raises(UsageError, match=r"an output \[1, 1, 7\], not logits of each of 3 tokens"):
+        tmconvert.score(file, data=tokenizer / "text.txt", task="perplexity")
+
+
+def test_words_are_compared_without_case_and_punctuation() -> None:
+    from tmconvert.inspection.text_tasks import words_of
+
+    assert words_of("It's a «Cat»; 3.5 kg -- no?") == ["it's", "a", "cat", "3.5", "kg", "no"]
+    assert words_of("Cafe\u0301, GRÜẞE") == words_of("café grüße")
+    assert words_of("你好\uff0c世界\u3002") == ["你好\uff0c世界"]
+    assert words_of(" \n") == []
+
+
+def test_a_folder_of_a_package_stands_for_its_model_files(tmp_path: Path) -> None:
+    from tmconvert.inspection.task_score import model_files
+
+    (tmp_path / "onnx").mkdir()
+    for name in ("decoder_model_merged_q4", "decoder_model_merged", "encoder_model", "encoder_model_q4"):
+        (tmp_path / "onnx" / f"{name}.onnx").touch()
+    found = [Path(each).name for each in model_files(tmp_path)]
+    assert found == ["decoder_model_merged.onnx", "decoder_model_merged_q4.onnx"]
+    assert model_files(tmp_path / "onnx" / "encoder_model.onnx") == [tmp_path / "onnx" / "encoder_model.onnx"]
+    assert model_files("no such folder") == ["no such folder"]
