@@ -14,6 +14,8 @@ from tmconvert.packaging.tasks import PIPELINE
 PARTS = {"text_encoder": "text_encoder", "unet": "unet", "vae_encoder": "vae", "vae_decoder": "vae"}
 COPIED = ("tokenizer", "scheduler", "feature_extractor")
 _LIBRARIES = ("transformers", "diffusers")
+# settings of a U-Net that takes more than images, a time and the states of a text
+_CONDITIONS = ("class_embed_type", "num_class_embeds", "addition_embed_type", "encoder_hid_dim_type")
 _UNKNOWN = ("text_encoder_2", "image_encoder", "transformer", "controlnet", "prior")
 
 
@@ -39,7 +41,11 @@ def _refusal(source: PackageSource) -> str:
     if missing:
         return f"it takes pipelines with a text encoder, a U-Net and a VAE, and this has no {missing[0]}"
     more = [name for name in _UNKNOWN if (source.configuration.get(name) or [None])[0]]
-    return f"its {more[0]} is not known" if more else ""
+    if more:
+        return f"its {more[0]} is not known"
+    settings = json_object(source.folder / "unet" / "config.json")
+    conditions = [name for name in _CONDITIONS if settings.get(name) is not None]
+    return f"its U-Net has inputs that are not known ({conditions[0]})" if conditions else ""
 
 
 def _trace(source: PackageSource, task: str) -> Modules:

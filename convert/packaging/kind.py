@@ -175,12 +175,11 @@ def layout(folder: str, *tasks: str) -> Mapping[str, Mapping[str, str]]:
 
 
 def refused(kind: Kind, source: PackageSource, reason: str) -> UnsupportedError:
+    alone = ("help", f"`tmconvert onnx {source.folder} model.onnx --names optimum` writes the file alone")
     return UnsupportedError(
         "TM2032",
         f"{kind.name} does not take {source.architecture}: {reason}",
-        notes=[
-            ("help", f"`tmconvert onnx {source.folder} model.onnx --names optimum` writes the file alone")
-        ],
+        notes=[alone] if kind.find is find_source else [],
     )
 
 

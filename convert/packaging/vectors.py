@@ -20,7 +20,8 @@ Arrays = Mapping[str, np.ndarray]
 
 def trial(made: Converted) -> Trial:
     """Runs each part on the inputs of its trace. Files in float32 must give what PyTorch computed; those that
-    round weights or floats, what ONNX Runtime computes with them.
+    round weights or floats, what ONNX Runtime computes with them. So must those in which rounding decides,
+    such as the order of equal scores, which the comparison of the file with PyTorch took account of.
     """
     reports = next(made.by_dtype()).files
     runs = {name: _example(module, reports[name][1]) for name, module in made.modules.items()}
@@ -56,13 +57,13 @@ def _compared(
     made: Converted, parts: Parts, name: str, found: Arrays, feeds: Arrays, wanted: Arrays
 ) -> float:
     """Returns the difference of the outputs of a part from PyTorch's. Raises Wrong."""
-    path = parts.files[name][0].path
+    path, report = parts.files[name][0].path, parts.files[name][1]
     missing = [key for key in wanted if key not in found]
     if missing or not found:
         raise Wrong(f"it does not return {', '.join(missing) or 'outputs'} of {path}")
     found = {key: found[key] for key in wanted}
     error = difference_of_arrays(found, wanted)
-    if parts.is_exact:
+    if parts.is_exact and (error <= EXACT or not report.verified):
         refuse_difference(parts, "PyTorch", error)
     else:
         reference = _in_onnx_runtime(str(made.folder / path), list(wanted), feeds)

@@ -18,17 +18,18 @@ from tests.packaging.conftest import names_in
 from tmconvert import api
 from tmconvert.errors import LoadError, TmconvertError, UnsupportedError, UsageError, VerificationError
 from tmconvert.frontends.torch.sentence_module import SentenceModule
+from tmconvert.packaging import vectors
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.continuations import Continuation, difference
 from tmconvert.packaging.general_types import write_general_type
-from tmconvert.packaging.kind import Converted, ModelFile
+from tmconvert.packaging.kind import Converted, ModelFile, Parts
 from tmconvert.packaging.onnxruntime_genai import known_ends
 from tmconvert.packaging.package import refuse_unknown_states
 from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.sentence_transformers import counts_prompts, sentence_modules
 from tmconvert.packaging.source import PackageSource
 from tmconvert.packaging.tasks import DECODER, ENCODER_DECODER, ONCE, task_of
-from tmconvert.packaging.trial import answer_of
+from tmconvert.packaging.trial import Wrong, answer_of
 
 EXACT, ROUNDED = True, False
 PROGRAMS = Path(tmconvert.__file__).with_name("packaging") / "programs"
@@ -274,6 +275,36 @@ def test_modules_after_an_encoder(tmp_path: Path) -> None:
     with pytest.raises(LoadError, match="norm of a module of sentence-transformers") as caught:
         vectors_of_tokens([given[2]._replace(settings={"dimension": 4})], tokens.numpy(), mask, 0)
     assert caught.value.code == "TM1028"
+
+
+def test_a_u_net_with_other_inputs_is_refused(tmp_path: Path) -> None:
+    parts = {name: ["diffusers", "Net"] for name in ("text_encoder", "unet", "vae")}
+    (tmp_path / "net" / "unet").mkdir(parents=True)
+    (tmp_path / "net" / "model_index.json").write_text(json.dumps(parts))
+    (tmp_path / "net" / "unet" / "config.json").write_text(
+        '{"class_embed_type": null, "num_class_embeds": 5}'
+    )
+    with pytest.raises(UnsupportedError, match=r"TM2032.*not known \(num_class_embeds\)") as error:
+        api.package(tmp_path / "net", tmp_path / "out", kind="diffusers")
+    assert "writes the file alone" not in str(error.value)  # as of a folder of transformers
+
+
+@pytest.mark.parametrize("is_right", [False, True])
+def test_outputs_whose_order_rounding_decides(
+    is_right: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Equal scores have another order in PyTorch, which the comparison of the file itself accepted."""
+    rows = {"y": np.array([[1.0, 2.0], [1.0, 3.0]], np.float32)}
+    monkeypatch.setattr(vectors, "_in_onnx_runtime", lambda *_: rows)
+    report: Any = SimpleNamespace(verified=is_right)
+    parts = Parts("", {"": (ModelFile("model.onnx", {}), report)})
+    made: Any = SimpleNamespace(folder=tmp_path)
+    if is_right:
+        assert vectors._compared(made, parts, "", rows, {}, {"y": rows["y"][::-1]}) > 0.1
+        rows["y"] = rows["y"] + 1
+        monkeypatch.setattr(vectors, "_in_onnx_runtime", lambda *_: {"y": rows["y"] - 1})
+    with pytest.raises(Wrong, match="differs from"):
+        vectors._compared(made, parts, "", rows, {}, {"y": rows["y"][::-1]})
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,10 @@ def _denoise(model: Any, **inputs: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def _encode_image(model: Any, sample: torch.Tensor) -> dict[str, torch.Tensor]:
-    return {"latent_parameters": model.encode(sample).latent_dist.parameters}
+    made = model.encode(sample)
+    if hasattr(made, "latent_dist"):
+        return {"latent_parameters": made.latent_dist.parameters}
+    return {"latent_sample": made.latents}  # of a VAE that draws nothing, such as AutoencoderTiny
 
 
 def _decode_image(model: Any, latent_sample: torch.Tensor) -> dict[str, torch.Tensor]:
