@@ -72,7 +72,7 @@ def _converted_unlocked(
         _load_modules(target, arguments)
         request = ConversionRequest.of(target, model, paths, arguments)
     notes: list[str] = []
-    if request.min_sqnr is not None:
+    if request.min_sqnr is not None or request.score_bound is not None:
         from tmconvert.mixed_precision.search import with_found_rules
 
         request, notes = with_found_rules(request, catalogue())

@@ -122,17 +122,23 @@ class CalibrationRequest(NamedTuple):
 
     @classmethod
     def of(
-        cls, data: object, chosen: Mapping[str, object] | None, report_data: object = None
+        cls,
+        data: object,
+        chosen: Mapping[str, object] | None,
+        report_data: object = None,
+        *,
+        has_task: bool = False,
     ) -> CalibrationRequest:
         """Returns the request for data and settings; ``chosen`` are keywords of ``tmconvert.calibrate``.
-        Raises UsageError TM6002, TM6032.
+        ``has_task`` states that data of a task are read, too. Raises UsageError TM6002, TM6032.
         """
         given = {} if chosen is None else dict(chosen) if isinstance(chosen, Mapping) else chosen
         progress: Any = given.pop("progress", None) if isinstance(given, dict) else None
         if progress is not None and not callable(progress):
             raise UsageError("TM6032", f"progress must be a function, got {type_and_value(progress)}")
         settings = Settings.of(given)
-        for_nothing = [name for name in given if data is None and (report_data is None or name not in PIXELS)]
+        used = PIXELS if report_data is not None or has_task else ()
+        for_nothing = [name for name in given if data is None and name not in used]
         if for_nothing:
             names = ", ".join(sorted(for_nothing))
             raise UsageError("TM6002", f"{names} passed without data: settings require calibration")

@@ -165,7 +165,7 @@ def _verify(made: EncodedModel, encoding: Encoding, catalogue: Ops, staged: Sequ
     if request.verification is None:
         references.budget.limit(seconds)
     report.verification = encoding.verify(staged, references)
-    if request.calibration.data is not None and request.min_sqnr is None:
+    if request.calibration.data is not None and request.min_sqnr is None and request.score_bound is None:
         from tmconvert.conversion.calibration_notes import coarse_notes
 
         report.notes += coarse_notes(report.verification)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,6 +33,26 @@ Model = TracedModule | str | PathLike[str] | Any
 InputQparams = Mapping[str, tuple[str, float, int]]
 
 
+class ScoreBound(NamedTuple):
+    """A score on data of a task that may be worse than that of the float model by at most ``margin``."""
+
+    task: str
+    data: str | PathLike[str]
+    margin: float
+    tokenizer: str | None = None
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> ScoreBound | None:
+        """Returns the score_bound that options state; None without. Raises UsageError TM6002."""
+        task, data, margin = (given.get(name) for name in ("task", "task_data", "score_margin"))
+        missing = [name for name in ("task", "task_data", "score_margin") if given.get(name) is None]
+        if len(missing) == 3:
+            return None
+        if missing or task is None or data is None or margin is None:
+            raise UsageError("TM6002", f"task, task_data and score_margin go together: add {missing[0]}")
+        return cls(task, data, margin, given.get("tokenizer"))
+
+
 @dataclass(frozen=True)
 class ConversionRequest:
     """A validated conversion request: source, files to write, and all options.
@@ -40,10 +60,10 @@ class ConversionRequest:
     ``model`` is the source, not loaded yet; ``paths`` are the files that are always written, the structure
     first. ``preprocessing`` is added to the model. ``inputs`` are those to verify with; without any, those of
     ``tracing`` or random ones are used. For a file to verify, ``stored`` are the options of the conversion
-    that wrote it, by name. ``min_sqnr`` is the lowest signal-to-noise ratio of outputs, in dB, for which
-    rules are found; ``tries_rules`` measures the gain of rules after the conversion. ``verify_on``
-    are names of accelerators. ``lock`` is the path of a record of the conversion. ``signature`` is the name
-    of the model in a file of several.
+    that wrote it, by name. ``min_sqnr`` is the lowest signal-to-noise ratio of outputs, in dB, and
+    ``score_bound`` the worst score, for which rules are found; ``tries_rules`` measures the gain of rules
+    after the conversion. ``verify_on`` are names of accelerators. ``lock`` is the path of a record of the
+    conversion. ``signature`` is the name of the model in a file of several.
     """
 
     model: Model
@@ -62,6 +82,7 @@ class ConversionRequest:
     names: str | None = None
     preprocessing: Preprocessing = field(default_factory=Preprocessing)
     min_sqnr: float | None = None
+    score_bound: ScoreBound | None = None
     tries_rules: bool = False
     verify_on: Sequence[str] | None = None
     lock: Path | None = None
@@ -93,8 +114,9 @@ class ConversionRequest:
         }
         wanted = Preprocessing.of(given["preprocess"], given["softmax"], given["argmax"])
         options = requested_options(chosen, given)
+        score_bound, data = ScoreBound.of(given), given["calibration"]
         calibration = CalibrationRequest.of(
-            given["calibration"], _settings(given, options), given.get("report_data")
+            data, _settings(given, options), given.get("report_data"), has_task=score_bound is not None
         )
         if wanted.images:
             from tmconvert.conversion.image_options import calibration_for
@@ -115,6 +137,7 @@ class ConversionRequest:
             names=given["names"],
             preprocessing=wanted,
             min_sqnr=given.get("min_sqnr"),
+            score_bound=score_bound,
             tries_rules=bool(given.get("try_rules")),
             verify_on=tuple(given["verify_on"]) or None,
             lock=None if given["lock"] is None else Path(given["lock"]),
@@ -180,8 +203,16 @@ class ConversionRequest:
             raise UsageError("TM6002", "min_sqnr requires quantized and verification")
         if self.tries_rules and (data.data is None or options.integers is None or not self.verify):
             raise UsageError("TM6002", "try_rules requires quantized, calibration and verification")
-        if self.tries_rules and self.min_sqnr is not None:
-            raise UsageError("TM6002", "try_rules and min_sqnr both find rules: use one of them")
+        has_bits = options.weights is not None or (options.integers is not None and data.data is not None)
+        if self.score_bound is not None and not has_bits:
+            raise UsageError("TM6002", "score_margin requires weights, or quantized and calibration")
+        searches = {
+            "try_rules": self.tries_rules,
+            "min_sqnr": self.min_sqnr is not None,
+            "score_margin": self.score_bound is not None,
+        }
+        if len(both := [name for name, is_given in searches.items() if is_given]) > 1:
+            raise UsageError("TM6002", f"{' and '.join(both)} both find rules: use one of them")
         if self.verify_on:
             from tmconvert.verification.accelerators.registry import accelerators_named
 

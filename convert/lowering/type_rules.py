@@ -27,7 +27,7 @@ class TypeRules:
         """Returns the type for what ``operators`` have in common."""
         if not self.rules:
             return default
-        names = {name for operator in operators for name in self._names(operator)}
+        names = {name for operator in operators for name in self.names_of(operator)}
         found = [type for pattern, type in self.rules if any(fnmatchcase(name, pattern) for name in names)]
         return found[-1] if found else default
 
@@ -35,7 +35,7 @@ class TypeRules:
         """Raises UsageError TM6032 for a pattern that matches nothing."""
         if not self.rules:
             return
-        names = dict.fromkeys(name for each in self.graph.all_operators() for name in self._names(each))
+        names = dict.fromkeys(name for each in self.graph.all_operators() for name in self.names_of(each))
         for pattern, _ in self.rules:
             if not any(fnmatchcase(name, pattern) for name in names):
                 near = difflib.get_close_matches(pattern, names, 3)
@@ -43,7 +43,8 @@ class TypeRules:
                 message = f"the rule {pattern} matches no module and no tensor"
                 raise UsageError("TM6032", message, notes=[("help", help)])
 
-    def _names(self, operator: Operator) -> Iterator[str]:
+    def names_of(self, operator: Operator) -> Iterator[str]:
+        """Yields the names by which rules match an operator."""
         yield from _around(operator.source.scope if operator.source else "")
         yield from (value.name for value in operator.outputs)
         for value in operator.inputs:

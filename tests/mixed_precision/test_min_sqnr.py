@@ -212,7 +212,7 @@ def test_the_ratio_is_measured_on_the_data_of_the_report(model: Path, samples: A
 
 @pytest.mark.parametrize("wrong", [0, -3, float("nan"), float("inf"), "30", True])
 def test_a_ratio_is_a_positive_number(wrong: Any, model: Path, tmp_path: Path) -> None:
-    with pytest.raises(tmconvert.errors.UsageError, match="min_sqnr must be a positive number of dB"):
+    with pytest.raises(tmconvert.errors.UsageError, match="min_sqnr must be a positive number"):
         tmconvert.to_onnx(model, tmp_path / "m.onnx", min_sqnr=wrong)
 
 

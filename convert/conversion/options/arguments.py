@@ -163,7 +163,7 @@ _ARRAYS = Kind(
 _KINDS_OF_OPTIONS: Mapping[str, Kind] = {
     "switch": _SWITCH,
     "integer": Kind("int", _is_integer, "TM6002"),
-    "number": Kind("a positive number of dB", _is_positive, "TM6032"),
+    "number": Kind("a positive number", _is_positive, "TM6032"),
     "opset": Kind(
         f"int or {AUTO!r}", lambda value: _is_integer(value) or (_is_text(value) and value == AUTO), "TM6001"
     ),

@@ -7,6 +7,8 @@ from typing import Annotated, Literal, TypedDict
 from tmconvert.conversion.options.declared import calibration_option, declared, output_option
 from tmconvert.conversion.options.tracing import ShapeOptions, SourceOptions
 
+TaskName = Literal["top-1", "map", "wer", "perplexity", "similarity"]
+
 
 class ImageOptions(TypedDict, total=False):
     """Keywords of functions that take images."""

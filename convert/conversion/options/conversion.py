@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from tmconvert.conversion.options.calibration import TaskName
 from tmconvert.conversion.options.declared import (
     calibration_option,
     debugging_option,
@@ -266,6 +267,39 @@ class IntegerOptions(ConversionOptions, total=False):
             "Find rules with which the signal-to-noise ratio of each output is at least this many decibels.",
             metavar="DB",
             needs="calibration",
+        ),
+    ]
+    score_margin: Annotated[
+        float | None,
+        calibration_option(
+            "Find rules with which the score of --task is worse than that of the float file by at most this.",
+            metavar="D",
+            needs="task",
+            meaning="Find rules with which the score of ``task`` is worse than that of the float file by at "
+            "most this.",
+        ),
+    ]
+    task: Annotated[
+        TaskName | None,
+        calibration_option("The task of --score-margin, as in `tmconvert evaluate`.", needs="task_data"),
+    ]
+    task_data: Annotated[
+        str | PathLike[str] | None,
+        calibration_option(
+            "Labelled data of --task, as in `tmconvert evaluate`.",
+            "path",
+            metavar="DATA",
+            needs="score_margin",
+        ),
+    ]
+    tokenizer: Annotated[
+        str | None,
+        calibration_option(
+            "The tokenizer.json or vocab.json of --task, or their folder.",
+            "path",
+            default_text="those next to OUT or MODEL",
+            metavar="FILE",
+            needs="task",
         ),
     ]
 

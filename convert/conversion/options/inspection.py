@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Annotated, Any, Literal
 
-from tmconvert.conversion.options.calibration import ImageOptions
+from tmconvert.conversion.options.calibration import ImageOptions, TaskName
 from tmconvert.conversion.options.declared import calibration_option, input_option, output_option
 from tmconvert.conversion.options.tracing import ProgressOptions, ShapeOptions, TracingOptions
 
@@ -70,7 +70,7 @@ class ScoreOptions(ImageOptions, TracingOptions, total=False):
     """Keywords of ``score``."""
 
     task: Annotated[
-        Literal["top-1", "map", "wer", "perplexity", "similarity"] | None,
+        TaskName | None,
         calibration_option(
             "Score the files on DATA, rather than their differences: a folder of images by class or a CSV "
             "of file and class (top-1); labels of COCO next to their images (map); a CSV of WAV file and "
