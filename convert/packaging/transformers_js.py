@@ -11,10 +11,18 @@ from tmconvert.formats.onnx.renamed_weights import rename_weights
 from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.general_types import write_general_type
 from tmconvert.packaging.kind import Converted, Kind, layout, write_json
+from tmconvert.packaging.source import PackageSource
 from tmconvert.packaging.tasks import VISION_LANGUAGE
 
 _SETTINGS = "transformers.js_config"
+_PROMPTED = ("sam", "sam_hq", "sam2", "sam2_video", "sam3_tracker", "edgetam")  # types that take points
 _PARTS = {"vision": "vision_encoder", "embedding": "embed_tokens", "decoder": "decoder_model_merged"}
+
+
+def _refusal(source: PackageSource) -> str:
+    if source.configuration.get("model_type") in _PROMPTED:
+        return "it opens an encoder of images and a decoder of prompts, into which this is not split"
+    return ""
 
 
 def _write(made: Converted) -> None:
@@ -39,6 +47,7 @@ KIND = Kind(
     Consumer("transformers.js", "open_transformers_js.cjs", "npm install @huggingface/transformers"),
     {**layout("onnx/"), VISION_LANGUAGE: {part: f"onnx/{name}{{}}.onnx" for part, name in _PARTS.items()}},
     suffixes={"fp32": "", "fp16": "_fp16", "q8": "_quantized", "q4": "_q4", "q4f16": "_q4f16"},
+    refusal=_refusal,
     write=_write,
     takes_states=True,
     generalize=write_general_type,

@@ -61,6 +61,7 @@ def folder_of(path: Path, architecture: str, **entries: Any) -> Path:
             "parts that this has are not known",
         ),
         ("transformers.js", "LlavaForConditionalGeneration", {}, "parts that this has are not known"),
+        ("transformers.js", "SamModel", {"model_type": "sam"}, "into which this is not split"),
         ("sentence-transformers", "BartModel", {"is_encoder_decoder": True}, "takes encoders of text"),
         ("sentence-transformers", "LlamaForCausalLM", {}, "takes encoders of text"),
         ("sentence-transformers", "BertModel", {}, "has no tokenizer"),

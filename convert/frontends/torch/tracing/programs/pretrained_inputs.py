@@ -8,12 +8,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import torch
 
 BATCH, TOKENS, PAST, NEW = 2, 8, 7, 5
 CHOICES = 4  # answers to choose from
+_TEXTS = {"input_ids", "attention_mask", "token_type_ids"}
 CACHES = ("cache", "past_key_values")  # the second in older releases
 IMAGE_SIZE, SAMPLES, FRAMES, MEL_BINS = 224, 16000, 200, 80
 Sizes = dict[str, dict[int, str]]
@@ -21,6 +23,7 @@ NamedTensors = Callable[[Any, tuple[Any, ...], dict[str, Any]], Mapping[str, tor
 # names of open sizes, as programs that open packages know them; transformers.js looks for batch_size
 NAMES_IN_PACKAGES = {
     "batch": "batch_size",
+    "text_batch": "text_batch_size",
     "past": "past_sequence_length",
     "sequence": "sequence_length",
     "decoder_sequence": "decoder_sequence_length",
@@ -55,21 +58,43 @@ def example_of(model: Any, named_tensors: NamedTensors, *, for_package: bool = F
     parameters = inspect.signature(model.forward).parameters
     config = model.config
     found = Example({}, {})
-    for name, (tensor, axes) in _inputs(model, config, parameters, has_decoder=not for_package):
+    for name, (tensor, axes) in _inputs(model, config, parameters, for_package=for_package):
         found.inputs[name] = tensor
         found.sizes[name] = {0: "batch", **axes}
     if _is_decoder(model):
         found = with_cache(model, found, named_tensors, keeps_all=for_package)
     elif "use_cache" in parameters:
         found.inputs["use_cache"] = False
+    if for_package and {"input_ids", "pixel_values"} <= found.inputs.keys():
+        found = _with_more_texts(model, found)
     return found._replace(sizes=renamed_sizes(found.sizes)) if for_package else found
+
+
+def _with_more_texts(model: Any, example: Example) -> Example:
+    """Returns inputs with another number of texts than of images, where the model takes them.
+
+    Models that compare each text with each image do (CLIP). Those that look for texts in images take several
+    for each (OWL-ViT): they get one image. Those that join both (ViLT) take as many texts as images.
+    """
+    for texts, images in ((BATCH + 1, BATCH), (2 * BATCH, 1)):
+        inputs, sizes = dict(example.inputs), dict(example.sizes)
+        for name in _TEXTS & inputs.keys():
+            inputs[name] = torch.cat([inputs[name], inputs[name]])[:texts]
+            sizes[name] = {**sizes[name], 0: "text_batch"}
+        with suppress(RuntimeError, ValueError), torch.no_grad():
+            model(**inputs)
+            if images == 1:
+                inputs["pixel_values"] = inputs["pixel_values"][:1]
+                sizes["pixel_values"] = {axis: size for axis, size in sizes["pixel_values"].items() if axis}
+            return Example(inputs, sizes)
+    return example
 
 
 def encoder_example(model: Any, encoder: Any) -> Example:
     """Returns inputs of the encoder of an encoder-decoder, with sizes named for packages."""
     parameters = inspect.signature(encoder.forward).parameters
     config = getattr(encoder, "config", model.config)  # two models that were joined have two vocabularies
-    given = _inputs(model, config, parameters, has_decoder=False)
+    given = _inputs(model, config, parameters, for_package=True)
     made = {name: each for name, each in given if name in parameters}
     made.pop("token_type_ids", None)  # which programs do not pass; all are 0 then
     sizes = {name: {0: "batch", **axes} for name, (_, axes) in made.items()}
@@ -93,11 +118,12 @@ def renamed_sizes(sizes: Sizes) -> Sizes:
 
 
 def _inputs(
-    model: Any, config: Any, parameters: Mapping[str, Any], *, has_decoder: bool
+    model: Any, config: Any, parameters: Mapping[str, object], *, for_package: bool
 ) -> Iterator[tuple[str, tuple[Any, dict[int, str]]]]:
     """Yields inputs by name, with those axes that are open in addition to the batch.
 
-    Programs do not pass the tokens of a decoder to a model that does not generate: it makes them itself.
+    Programs that open packages do not pass the tokens of a decoder to a model that does not generate: it
+    makes them itself. They pass images of any size where the configuration states none.
     """
     main = model.main_input_name
     if main == "input_ids" or (hasattr(config, "vision_config") and "input_ids" in parameters):
@@ -105,20 +131,23 @@ def _inputs(
             if type(model).__name__.endswith("ForMultipleChoice"):
                 tensor, axes = tensor[:, None].repeat(1, CHOICES, 1), {1: "choices", 2: axes[1]}
             yield name, (tensor, axes)
-    if "pixel_values" in parameters and (main == "pixel_values" or hasattr(config, "vision_config")):
-        yield "pixel_values", (image(config), {})
+    names = ("vision_config", "image_size", "visual_embed")
+    takes_images = main == "pixel_values" or any(getattr(config, name, None) for name in names)
+    if "pixel_values" in parameters and takes_images:
+        for name, (tensor, axes) in _images(config, parameters):
+            yield name, (tensor, axes if for_package else {})
     if main == "input_values" and hasattr(config, "num_mel_bins"):  # AST: an image of frequencies
         yield main, (torch.randn(BATCH, config.max_length, config.num_mel_bins), {})
     elif main == "input_values":
         yield main, (torch.randn(BATCH, SAMPLES), {1: "samples"})
     if main == "input_features":
         yield main, _features(getattr(config, "encoder_config", config))
-    if has_decoder and getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
+    if not for_package and getattr(config, "is_encoder_decoder", False) and "decoder_input_ids" in parameters:
         yield from _text(config, parameters, "decoder_", "decoder_sequence")
 
 
 def _text(
-    config: Any, parameters: Mapping[str, Any], prefix: str, size: str
+    config: Any, parameters: Mapping[str, object], prefix: str, size: str
 ) -> Iterator[tuple[str, tuple[Any, dict[int, str]]]]:
     text = config.get_text_config()
     tokens = torch.randint(3, vocabulary_size(config), (BATCH, TOKENS))
@@ -129,18 +158,50 @@ def _text(
         yield "attention_mask", (torch.ones_like(tokens), {1: size})
     if "token_type_ids" in parameters and getattr(text, "type_vocab_size", 0) > 1:
         yield "token_type_ids", (torch.zeros_like(tokens), {1: size})
+    if "bbox" in parameters and hasattr(text, "max_2d_position_embeddings"):  # left, top, right, bottom
+        boxes = torch.randint(0, text.max_2d_position_embeddings, (BATCH, TOKENS, 2, 2))
+        yield "bbox", (boxes.sort(2).values.flatten(2), {1: size})
 
 
-def image(config: Any) -> torch.Tensor:
-    first, last = getattr(config, "vision_config", None), getattr(config, "backbone_config", None)
-    parts = [each for each in (first, getattr(config, "encoder", None), config, last) if each is not None]
-    vision: Any = next((each for each in parts if getattr(each, "image_size", None)), parts[0])
-    size = getattr(vision, "image_size", None) or IMAGE_SIZE
+def _images(
+    config: Any, parameters: Mapping[str, object]
+) -> Iterator[tuple[str, tuple[torch.Tensor, dict[int, str]]]]:
+    """Yields images, frames of videos, or patches of images with other sizes (SigLIP 2)."""
+    vision = _vision(config)
+    found = image(config)
+    if "spatial_shapes" in parameters:
+        side = int(vision.num_patches**0.5)
+        width = vision.num_channels * vision.patch_size**2
+        yield "pixel_values", (torch.randn(BATCH, side * side, width), {1: "patches"})
+        yield "pixel_attention_mask", (torch.ones(BATCH, side * side, dtype=torch.int64), {1: "patches"})
+        yield "spatial_shapes", (torch.full((BATCH, 2), side), {})
+    elif getattr(config, "num_frames", None) and not hasattr(config, "vision_config"):
+        yield "pixel_values", (found[:, None].repeat(1, config.num_frames, 1, 1, 1), {})
+    else:
+        yield "pixel_values", (found, {} if _image_size(config) else {2: "height", 3: "width"})
+
+
+def image(config: object) -> torch.Tensor:
+    vision = _vision(config)
+    size = _image_size(config) or IMAGE_SIZE
     height, width = (size, size) if isinstance(size, int) else tuple(size)[-2:]
     return torch.randn(BATCH, getattr(vision, "num_channels", 3), height, width)
 
 
-def _features(config: Any) -> tuple[torch.Tensor, dict[int, str]]:
+def _vision(config: object) -> Any:
+    """Returns the configuration of the part that takes images: the first one that has their size."""
+    first, last = getattr(config, "vision_config", None), getattr(config, "backbone_config", None)
+    parts = [each for each in (first, getattr(config, "encoder", None), config, last) if each is not None]
+    return next((each for each in parts if getattr(each, "image_size", None)), parts[0])
+
+
+def _image_size(config: object) -> Any:
+    """Returns the size of images, a number or several; None for a model that takes images of any size."""
+    vision = _vision(config)
+    return getattr(vision, "image_size", None) or getattr(vision, "input_size", None)
+
+
+def _features(config: object) -> tuple[torch.Tensor, dict[int, str]]:
     """Spectrograms: [batch, bins, frames] of Whisper, whose length is fixed, or [batch, frames, bins]."""
     bins = getattr(config, "num_mel_bins", MEL_BINS)
     if hasattr(config, "max_source_positions") and getattr(config, "model_type", "") == "whisper":
