@@ -106,6 +106,12 @@ ENCODER_DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "whisper": ("WhisperForConditionalGeneration", "WhisperConfig", SPEECH),
     "moonshine": ("MoonshineForConditionalGeneration", "MoonshineConfig", MOONSHINE),
 }
+GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 4, "vocab_size": 61, "n_positions": 64, "eos_token_id": None}
+# name -> (class of the model, that of the configuration of its encoder, settings); the decoder is GPT-2
+JOINED = {
+    "vit-gpt2": ("VisionEncoderDecoderModel", "ViTConfig", IMAGES),
+    "bert-gpt2": ("EncoderDecoderModel", "BertConfig", TEXT),
+}
 GROUPED = {**TEXT, "num_key_value_heads": 2, "max_position_embeddings": 128, "eos_token_id": None}
 IMAGE_TOKEN = {"image_token_id": 60}
 # name -> (class of its configuration, that of images, that of text, settings)
@@ -136,9 +142,9 @@ KINDS = {
     "transformers.js": (
         *(*DECODERS, *HYBRIDS, *UNEVEN, *ENCODERS),
         *(name for name in VISION_LANGUAGE if name != "gemma3-images"),
-        *(name for name in ENCODER_DECODERS if name != "speech-to-text"),
+        *(name for name in (*ENCODER_DECODERS, *JOINED) if name != "speech-to-text"),
     ),
-    "optimum": (*DECODERS, *UNEVEN, *ENCODERS, *ENCODER_DECODERS),
+    "optimum": (*DECODERS, *UNEVEN, *ENCODERS, *ENCODER_DECODERS, *JOINED),
     "sentence-transformers": SENTENCES,
     "ultralytics": tuple(DETECTORS),
     "diffusers": PIPELINES,
@@ -193,8 +199,10 @@ def saved(name: str, folder: Path) -> None:
     if name in VISION_LANGUAGE:
         _with_images(*VISION_LANGUAGE[name]).save_pretrained(folder)
         return
-    model, config, settings = {**ENCODERS, **ENCODER_DECODERS}[name]
-    made = getattr(transformers, model)(getattr(transformers, config)(**settings))
+    made = _joined(*JOINED[name]) if name in JOINED else None
+    if made is None:
+        model, config, settings = {**ENCODERS, **ENCODER_DECODERS}[name]
+        made = getattr(transformers, model)(getattr(transformers, config)(**settings))
     drawn_anew(made)
     if name in ENCODER_DECODERS:  # whose tied embeddings repeat tokens otherwise
         for each in made.parameters():
@@ -202,6 +210,18 @@ def saved(name: str, folder: Path) -> None:
     made.eval().save_pretrained(folder)
     if name in SENTENCES:
         _tokenizer().save_pretrained(folder)
+
+
+def _joined(kind: str, encoder: str, settings: dict[str, Any]) -> torch.nn.Module:
+    import transformers
+
+    found = getattr(transformers, kind)
+    decoder = transformers.GPT2Config(**GPT2, is_decoder=True, add_cross_attention=True)
+    config = found.config_class.from_encoder_decoder_configs(
+        getattr(transformers, encoder)(**settings), decoder
+    )
+    config.decoder_start_token_id, config.pad_token_id, config.eos_token_id = 2, 0, None
+    return found(config)
 
 
 def _with_images(kind: str, images: str, text: str, settings: dict[str, Any]) -> torch.nn.Module:
