@@ -135,6 +135,11 @@ DETECTORS = {
     "yolo11-pose": ("yolo11n-pose.yaml", "PoseModel", "pose"),
     "yolo11-obb": ("yolo11n-obb.yaml", "OBBModel", "obb"),
     "yolo26": ("yolo26n.yaml", "DetectionModel", "detect"),
+    "yolov5u": ("yolov5n.yaml", "DetectionModel", "detect"),
+    "yolov8": ("yolov8n.yaml", "DetectionModel", "detect"),
+    "yolov10": ("yolov10n.yaml", "DetectionModel", "detect"),
+    "yolo-world": ("yolov8s-world.yaml", "WorldModel", "detect"),
+    "rt-detr": ("yolov8n-rtdetr.yaml", "RTDETRDetectionModel", "detect"),
 }
 PIPELINES = ("stable-diffusion",)
 KINDS = {
