@@ -10,7 +10,8 @@ external data of another opset, whose weights are zero but for a row. Prints tim
 process holds for itself, and the whole of what is resident, in which the mapped pages of the model count.
 
 With ``--decoder`` the source is a folder of transformers in bfloat16, a Llama with the widths of 7 billion
-parameters and as many layers as fit. It becomes an int4 file, with scratch files of twice its size meanwhile.
+parameters and as many layers as fit. It becomes int4 packages of onnxruntime-genai and LiteRT-LM, with
+scratch files of twice its size meanwhile.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import argparse
 import json
 import math
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -94,6 +96,7 @@ DECODER = {
     "intermediate_size": 11008, "num_attention_heads": 32, "num_key_value_heads": 32,
     "vocab_size": 32000, "rms_norm_eps": 1e-5,
     "max_position_embeddings": 4096, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+    "eos_token_id": 2,
 }  # fmt: skip
 
 
@@ -140,19 +143,32 @@ def make_decoder(folder: Path, gigabytes: float) -> int:
     return place
 
 
-def measure_decoder(folder: Path, gigabytes: float) -> None:
-    source, out = folder / "decoder", folder / "decoder.onnx"
-    size = make_decoder(source, gigabytes)
-    command = [sys.executable, "-m", "tmconvert", "onnx", str(source), str(out), "--opset", "21"]
-    command += ["--weights", "int4", "--integer-weights", "MatMulNBits", "--external-data", "--no-verify"]
-    seconds, own, resident, processors = measured(command)
-    made = sum(path.stat().st_size for path in folder.glob("decoder.onnx*"))
-    print(
-        f"{size / 1e9:.2f} GB of bfloat16 to {made / 1e9:.2f} GB of int4: {seconds:.0f} s, "
-        f"{size / 1e9 / seconds:.3f} GB/s, "
-        f"{processors:.0f} s of processors, {own / 1024:.2f} GiB of its own, "
-        f"{resident / 1024:.2f} GiB resident"
+def write_tokenizer(folder: Path) -> None:
+    """Writes a tokenizer of as many words as the decoder has, which a .litertlm file contains."""
+    words = {f"w{i}": i for i in range(DECODER["vocab_size"])}
+    model = {"type": "WordLevel", "vocab": words, "unk_token": "w0"}
+    (folder / "tokenizer.json").write_text(
+        json.dumps({"version": "1.0", "pre_tokenizer": {"type": "WhitespaceSplit"}, "model": model})
     )
+
+
+def measure_decoder(folder: Path, gigabytes: float, programs: list[str]) -> None:
+    source, out = folder / "decoder", folder / "package"
+    size = make_decoder(source, gigabytes)
+    write_tokenizer(source)
+    for program in programs:
+        command = [sys.executable, "-m", "tmconvert", "package", str(source), "-o", str(out)]
+        options = ["--for", program, "--weights", "int4", "--no-verify"]
+        options += ["--cache-length", "1024"] if program == "litert-lm" else []
+        seconds, own, resident, processors = measured([*command, *options])
+        made = sum(path.stat().st_size for path in out.iterdir())
+        shutil.rmtree(out)
+        print(
+            f"{program}: {size / 1e9:.2f} GB of bfloat16 to {made / 1e9:.2f} GB of int4: {seconds:.0f} s, "
+            f"{size / 1e9 / seconds:.3f} GB/s, "
+            f"{processors:.0f} s of processors, {own / 1024:.2f} GiB of its own, "
+            f"{resident / 1024:.2f} GiB resident"
+        )
 
 
 def measured(command: list[str]) -> tuple[float, float, float, float]:
@@ -188,6 +204,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where there is room for twice as much")
     parser.add_argument("--source", choices=["container", "onnx"], default="container")
     parser.add_argument("--decoder", action="store_true", help="a folder of transformers in bfloat16")
+    parser.add_argument("--for", dest="programs", nargs="+", default=["onnxruntime-genai", "litert-lm"])
     parser.add_argument("--make", type=Path, help="only make the container there")
     options = parser.parse_args()
     layers = math.ceil(options.gigabytes * 1e9 / LAYER_BYTES)
@@ -196,7 +213,7 @@ def main() -> None:
         return
     if options.decoder:
         with tempfile.TemporaryDirectory(dir=options.folder) as made_in:
-            measure_decoder(Path(made_in), options.gigabytes)
+            measure_decoder(Path(made_in), options.gigabytes, options.programs)
         return
     print(f"imports alone: {measured([sys.executable, '-c', 'import tmconvert.api, onnx'])[2]:.0f} MiB")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:

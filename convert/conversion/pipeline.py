@@ -29,6 +29,7 @@ from tmconvert.targets.registry import target_named
 from tmconvert.targets.target import Encoding, LoweredGraphs
 
 if TYPE_CHECKING:
+    from tmconvert.targets.target import SharedWeights
     from tmconvert.verification.reference import Reference
     from tmconvert.verification.references import References
     from tmconvert.verification.verify import Verification
@@ -96,9 +97,12 @@ def finish_files(outputs: Sequence[StagedOutput]) -> list[Path]:
     return [output.path for output in outputs]
 
 
-def encode_model(request: ConversionRequest, catalogue: Ops) -> EncodedModel:
+def encode_model(
+    request: ConversionRequest, catalogue: Ops, weights: SharedWeights | None = None
+) -> EncodedModel:
     """Loads, optimizes, lowers and encodes the model of a request; the report describes the graph.
 
+    ``weights`` are those of other signatures of the file, and gets the model's own.
     Raises LoadError, UnsupportedError, UsageError.
     """
     target, paths, started = request.target, request.paths, time.process_time()
@@ -127,7 +131,7 @@ def encode_model(request: ConversionRequest, catalogue: Ops) -> EncodedModel:
     layouts = model.layouts if target.default_io_layout == "nhwc" else None
     report.settings = {name: value for name, value in chosen.items() if value and name != target.name}
     model.graph.metadata = metadata(module, layouts, chosen, model.ranges)
-    encoding = _encoded(model, module, options, catalogue, report.notes)
+    encoding = _encoded(model, module, options, catalogue, report.notes, weights)
     report.notes += source.notes
     graph = encoding.graph
     if request.annotations.is_given or module.metadata:
@@ -197,9 +201,15 @@ def _notes_of_accelerators(
 
 
 def _encoded(
-    model: LoweredModel, module: TracedModule, options: TargetOptions, catalogue: Ops, notes: list[str]
+    model: LoweredModel,
+    module: TracedModule,
+    options: TargetOptions,
+    catalogue: Ops,
+    notes: list[str],
+    weights: SharedWeights | None = None,
 ) -> Encoding:
     graphs = LoweredGraphs(model.graph, model.lowered, model.references[0], module, catalogue)
+    graphs.weights = graphs.weights if weights is None else weights
     encoding = target_named(options.target).encode(graphs, options)
     notes += graphs.notes
     return encoding

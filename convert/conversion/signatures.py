@@ -25,6 +25,7 @@ from tmconvert.output.metadata import OPTIONS, SOURCE
 from tmconvert.progress import begin
 from tmconvert.symbolics.op import Ops
 from tmconvert.targets.registry import target_named
+from tmconvert.targets.target import SharedWeights
 
 # options that apply to all signatures alike; others describe one model, or a file with one
 _SHARED = frozenset((
@@ -51,7 +52,8 @@ def convert_signatures(
     _check_names(models)
     _check_options(target, arguments)
     requests = [_request(target, name, model, paths, arguments) for name, model in models.items()]
-    made = [encode_model(request, catalogue) for request in requests]
+    weights: SharedWeights = {}
+    made = [encode_model(request, catalogue, weights) for request in requests]
     graphs = [each.graph for each in made]
     if len(graphs) > 1:
         graphs[0].metadata = _common_metadata(graphs[0].metadata, models)

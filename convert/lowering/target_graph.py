@@ -31,7 +31,7 @@ class Quantization(NamedTuple):
     """Quantization of a TFLite tensor: real = scale * (q - zero_point), per index of ``axis`` or per tensor.
 
     ``scale`` is float32; ``zero_point`` int64, or None where all are 0. With ``block_size``, so many elements
-    of the last axis have one scale, and ``scale`` has the shape of the blocks, with values of float16.
+    of the last axis have one scale, and ``scale`` is float16 in the shape of the blocks.
     """
 
     scale: np.ndarray

@@ -110,7 +110,7 @@ def _tensor(value: Value) -> Tensor:
     known = value.quantization
     scale: tuple[float, ...] = ()
     zero_point: tuple[int, ...] = ()
-    if known is not None:
+    if known is not None and not known.block_size:  # scales of blocks are a tensor of their own
         scale = tuple(map(float, known.scale.reshape(-1)))
         zero_point = (0,) * len(scale) if known.zero_point is None else tuple(map(int, known.zero_point))
 

@@ -28,6 +28,7 @@ from tmconvert.targets.option import Option
 from tmconvert.targets.options import IoLayout, TargetOptions
 
 Shapes = Sequence[tuple[int, ...]]
+SharedWeights = dict[object, object]  # by keys of the target's own
 
 if TYPE_CHECKING:
     import numpy as np
@@ -44,7 +45,8 @@ class LoweredGraphs:
     """The graphs of a model between lowering and writing.
 
     ``graph`` holds the operators of the target, ``lowered`` the aten graph that they were lowered from,
-    ``source`` the aten graph before all passes. ``notes`` are for the report.
+    ``source`` the aten graph before all passes. ``notes`` are for the report, and ``weights`` are those in
+    fewer bits that other signatures of the file have.
     """
 
     graph: TargetGraph
@@ -53,6 +55,7 @@ class LoweredGraphs:
     module: TracedModule
     catalogue: Mapping[str, Op]
     notes: list[str] = field(default_factory=list)
+    weights: SharedWeights = field(default_factory=dict)
 
 
 class Encoding:

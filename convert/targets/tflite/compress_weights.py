@@ -10,28 +10,33 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from tmconvert.formats.tflite.schema import NARROW_BITS
+from tmconvert.ir.lazy_constants import Array, computed, memory_of
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.lowering.block_scales import ScaleRule
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import Rules, TypeRules
 from tmconvert.lowering.weight_notes import size_notes
+from tmconvert.targets.target import SharedWeights
 from tmconvert.targets.tflite.dynamic_range import KERNEL_STEPS, takes, with_rounded_activations, with_stored
 from tmconvert.targets.tflite.operators import spec
 from tmconvert.targets.tflite.quantize_weights import (
     Form,
+    Stored,
     form_of,
+    halved,
     looks_up,
     quantized,
-    restored,
     stored_bytes,
 )
 
 # Elements; what is smaller does not matter to the file, and biases are best left alone.
 _SMALL = 1024
+_F32 = np.dtype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Compressed:
     @property
     def before(self) -> int:
         """Returns the bytes of the compressed weights before."""
-        return sum(value.data.nbytes for value, _ in self.stored if value.data is not None)
+        return sum(value.nbytes for value, _ in self.stored)
 
     @property
     def after(self) -> int:
@@ -71,17 +76,23 @@ _STEPS = (KERNEL_STEPS, KERNEL_STEPS - 4, KERNEL_STEPS - 8, KERNEL_STEPS - 12)
 
 
 def compress_weights(
-    graph: TargetGraph, kind: str, rules: Rules = (), *, scales: ScaleRule = "max", is_exact: bool = False
+    graph: TargetGraph,
+    kind: str,
+    rules: Rules = (),
+    *,
+    scales: ScaleRule = "max",
+    is_exact: bool = False,
+    known: SharedWeights | None = None,
 ) -> Compressed:
     """Returns a copy of ``graph`` with its large float32 weights as ``kind``, or as ``rules`` state.
 
     ``scales`` is the rule for the scales of int4 and int2. ``is_exact`` leaves weights that float16 would
-    round. Raises UsageError TM6032 for a rule that matches
-    nothing.
+    round. ``known`` gets what is compressed, for other signatures of the file, which have the same options.
+    Raises UsageError TM6032 for a rule that matches nothing.
     """
     chosen = TypeRules(rules, graph)
     chosen.check()
-    weights = _Weights(kind, scales, is_exact, chosen)
+    weights = _Weights(kind, scales, is_exact, chosen, {} if known is None else known)
     written = _Written(weights).graph(graph)
     restored = _Restored(weights).graph(graph)
     rounds = any(
@@ -90,48 +101,65 @@ def compress_weights(
         for value in operator.inputs
     )
     rounded = tuple(_Rounded(weights, steps).graph(graph) for steps in _STEPS) if rounds else ()
-    stored = tuple((before, after) for before, after in weights.stored.values() if after is not None)
+    stored = tuple((each.before, each.after) for each in weights.stored.values() if each is not None)
     return Compressed(written, restored, rounded, stored)
 
 
+class _Weight(NamedTuple):
+    """A weight before and after, and as a float32 constant of the same numbers."""
+
+    before: Value
+    after: Value
+    restored: Value
+
+
 class _Weights:
-    """Compresses each weight once, for all operators that use it."""
+    """Compresses each weight once, for all operators that use it.
 
-    def __init__(self, kind: str, scales: ScaleRule, is_exact: bool, rules: TypeRules) -> None:
-        self.kind, self.scales, self.is_exact, self.rules = kind, scales, is_exact, rules
-        self.stored: dict[tuple[int, Form], tuple[Value, Value | None]] = {}
+    ``known`` has what was compressed for other signatures of the file, by memory and form.
+    """
 
-    def compressed(self, operator: Operator, index: int, value: Value, runtime: int) -> Value | None:
+    def __init__(
+        self, kind: str, scales: ScaleRule, is_exact: bool, rules: TypeRules, known: SharedWeights
+    ) -> None:
+        self.kind, self.scales, self.is_exact, self.rules, self.known = kind, scales, is_exact, rules, known
+        self.stored: dict[tuple[int, Form], _Weight | None] = {}
+
+    def compressed(self, operator: Operator, index: int, value: Value, runtime: int) -> _Weight | None:
         """Returns the compressed form of an operator's input; None for inputs that stay."""
-        if value.data is None or value.dtype != np.float32 or value.data.size < _SMALL:
+        if value.stored is None or value.dtype != np.float32 or math.prod(value.shape) < _SMALL:
             return None
         form = form_of(operator, index, value, self.rules.type_of([operator], self.kind), runtime)
         if form is None:
             return None
         key = id(value), form
         if key not in self.stored:
-            self.stored[key] = value, self._converted(value, value.data, form)
-        return self.stored[key][1]
+            self.stored[key] = self._converted(value, value.stored, form)
+        return self.stored[key]
 
-    def _converted(self, value: Value, data: np.ndarray, form: Form) -> Value | None:
-        if not np.all(np.isfinite(data)):
+    def _converted(self, value: Value, data: Array, form: Form) -> _Weight | None:
+        key = memory_of(data), value.shape, form
+        if key not in self.known:
+            array = data if data.shape == value.shape else computed(data).reshape(value.shape)
+            is_half = form.axis is None
+            made = halved(array, is_exact=self.is_exact) if is_half else quantized(array, form, self.scales)
+            self.known[key] = made
+        stored = self.known[key]
+        if not isinstance(stored, Stored):  # it stays as it is
             return None
-        if form.axis is not None:
-            made = quantized(value, data, form, self.scales)
-            return made if 2 * stored_bytes(made) <= data.nbytes else None  # channels of few elements
-        if np.max(np.abs(data)) > np.finfo(np.float16).max:
+        elements, quantization = stored.elements, stored.quantization
+        name = f"{value.name}_{form.kind}"
+        after = Value(name, elements.dtype, value.shape, elements, quantization)
+        if quantization is not None and 2 * stored_bytes(after) > value.nbytes:  # channels of few elements
             return None
-        half = data.astype(np.float16)
-        if self.is_exact and not np.array_equal(half, data):
-            return None
-        return Value(f"{value.name}_float16", half.dtype, value.shape, half)
+        return _Weight(value, after, Value(f"{name}_restored", _F32, value.shape, stored.restored))
 
 
 def rows_of(weight: Value) -> tuple[Value, Value]:
     """Returns an int8 table, and the scale of each row."""
     assert weight.quantization is not None
     scale = weight.quantization.scale.reshape(-1, *[1] * (len(weight.shape) - 1))
-    rows = Value(f"{weight.name}_rows", weight.dtype, weight.shape, weight.data)
+    rows = Value(f"{weight.name}_rows", weight.dtype, weight.shape, weight.stored)
     return rows, Value(f"{weight.name}_scale", scale.dtype, scale.shape, scale)
 
 
@@ -164,7 +192,7 @@ class _Rebuilt:
     def begin(self) -> None:
         """Called before the first operator of each graph."""
 
-    def operators(self, operator: Operator, stored: dict[int, Value], runtime: int) -> list[Operator]:
+    def operators(self, operator: Operator, stored: dict[int, _Weight], runtime: int) -> list[Operator]:
         """Returns the replacement of ``operator``, some of whose inputs are compressed."""
         raise NotImplementedError
 
@@ -175,9 +203,9 @@ class _Written(_Rebuilt):
     def begin(self) -> None:
         self.floats: dict[int, Value] = {}
 
-    def operators(self, operator: Operator, stored: dict[int, Value], runtime: int) -> list[Operator]:
+    def operators(self, operator: Operator, stored: dict[int, _Weight], runtime: int) -> list[Operator]:
         made: list[Operator] = []
-        for index, weight in stored.items():
+        for index, (_, weight, _) in stored.items():
             if takes(operator, index, weight, runtime):
                 operator = with_stored(operator, index, weight)
             elif weight.dtype.name in NARROW_BITS and looks_up(operator, index):
@@ -201,16 +229,9 @@ class _Written(_Rebuilt):
 class _Restored(_Rebuilt):
     """The copy with the weights decompressed to float32."""
 
-    def __init__(self, weights: _Weights) -> None:
-        super().__init__(weights)
-        self.constants: dict[int, Value] = {}
-
-    def operators(self, operator: Operator, stored: dict[int, Value], runtime: int) -> list[Operator]:
+    def operators(self, operator: Operator, stored: dict[int, _Weight], runtime: int) -> list[Operator]:
         for index, weight in stored.items():
-            if id(weight) not in self.constants:
-                name = f"{weight.name}_restored"
-                self.constants[id(weight)] = Value(name, np.dtype(np.float32), weight.shape, restored(weight))
-            operator.inputs[index] = self.constants[id(weight)]
+            operator.inputs[index] = weight.restored
         return [operator]
 
 
@@ -221,8 +242,8 @@ class _Rounded(_Restored):
         super().__init__(weights)
         self.steps = steps
 
-    def operators(self, operator: Operator, stored: dict[int, Value], runtime: int) -> list[Operator]:
-        rounds = any(takes(operator, index, weight, runtime) for index, weight in stored.items())
+    def operators(self, operator: Operator, stored: dict[int, _Weight], runtime: int) -> list[Operator]:
+        rounds = any(takes(operator, index, each.after, runtime) for index, each in stored.items())
         (plain,) = super().operators(operator, stored, runtime)
         return with_rounded_activations(plain, self.steps) if rounds else [plain]
 

@@ -68,7 +68,8 @@ def compressed_encoding(graphs: LoweredGraphs, options: TargetOptions) -> Encodi
     if options.weights is None:
         made = compress_weights(graphs.graph, kind, is_exact=True)
     else:
-        made = compress_weights(graphs.graph, kind, options.rules, scales=options.weight_scales)
+        rules, scales = options.rules, options.weight_scales
+        made = compress_weights(graphs.graph, kind, rules, scales=scales, known=graphs.weights)
     if not made.stored and options.weights is None:
         return Encoding(graphs.graph)
     graphs.notes += made.notes(kind)

@@ -9,6 +9,7 @@ LiteRT 1.2 to 2.3, with and without XNNPACK.
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import ml_dtypes
@@ -16,8 +17,10 @@ import numpy as np
 
 from tmconvert.errors import UsageError
 from tmconvert.formats.tflite.schema import NARROW_BITS
+from tmconvert.ir.lazy_constants import Array, computed, viewed
 from tmconvert.ir.symbolic.dims import Dim
 from tmconvert.lowering.block_scales import ScaleRule, block_scales
+from tmconvert.lowering.rounded_constants import Narrowed, Rounded, largest, pieces
 from tmconvert.lowering.target_graph import Operator, Quantization, Value
 from tmconvert.targets.options import TargetOptions
 from tmconvert.targets.tflite.operators import spec
@@ -69,49 +72,76 @@ def form_of(operator: Operator, index: int, value: Value, kind: str, runtime: in
     return Form(kind, axis, _BLOCK if in_blocks and runtime >= _BLOCKS_SINCE else 0)
 
 
-def quantized(value: Value, data: np.ndarray, form: Form, rule: ScaleRule) -> Value:
-    """Returns a weight as integers with positive scales; those of blocks have values of bfloat16, too, in
-    which XNNPACK keeps them. Channels of four bits have no -8, with which LiteRT's own FULLY_CONNECTED is
-    wrong.
+class Stored(NamedTuple):
+    """A weight in fewer bits: its elements, and the float32 values that runtimes compute from these.
+
+    Both are computed from ``source``, a few rows at a time, when they are read.
     """
-    bits, size = BITS[form.kind], form.block_size
-    assert form.axis is not None
-    moved = np.moveaxis(data, form.axis, 0)
-    parts = moved.reshape(*moved.shape[:-1], -1, size) if size else moved.reshape(len(moved), -1)
+
+    source: Array
+    elements: Array
+    restored: Array
+    quantization: Quantization | None = None
+
+
+def quantized(array: Array, form: Form, rule: ScaleRule) -> Stored | None:
+    """Returns a weight as integers with positive scales; None for one with elements that are not finite.
+
+    Scales of blocks have values of bfloat16, too, in which XNNPACK keeps them. Channels of four bits have no
+    -8, with which LiteRT's own FULLY_CONNECTED is wrong.
+    """
+    bits, size, axis = BITS[form.kind], form.block_size, form.axis
+    assert axis is not None
+    if not np.all(np.isfinite(largest(array, range(array.ndim)))):
+        return None
+    shape = (*array.shape[:-1], -1, size) if size else (array.shape[axis], -1)
+    parts = viewed(array, lambda each: np.moveaxis(each, axis, 0).reshape(shape))
     rule = rule if bits < 8 else "max"
     is_narrow = bits == 4 and not size
     steps = block_scales(parts, parts.ndim - 1, rule, _F32, bits=bits, is_positive=True, is_narrow=is_narrow)
-    scale = steps.scale
+    scale = steps.scale[..., 0]
     if size:
         rounded = np.clip(scale, 2.0**-24, 2.0**15).astype(ml_dtypes.bfloat16)  # ends of float16
-        scale = rounded.astype(_F16).astype(_F32)
-    integers = np.clip(np.rint(parts / scale), steps.low, steps.high).astype(np.int8)
-    whole = np.moveaxis(integers.reshape(moved.shape), 0, form.axis)
+        scale = rounded.astype(_F16)
+    quantization = Quantization(scale, axis, block_size=size)
+    whole = parts if size else array
+    spread = scale[..., None] if size else scale_of(quantization, array.ndim)
+    spread, limits = np.broadcast_to(spread, whole.shape), (steps.low, steps.high)
     dtype = np.dtype(np.int8 if bits == 8 else ml_dtypes.int4 if bits == 4 else ml_dtypes.int2)
-    quantization = Quantization(scale[..., 0] if size else scale.reshape(-1), form.axis, block_size=size)
-    return Value(f"{value.name}_{form.kind}", dtype, value.shape, whole.astype(dtype), quantization)
+    made = (Rounded(whole, spread, limits, each) for each in (dtype, _F32))
+    return Stored(array, *made, quantization)
+
+
+def halved(array: Array, *, is_exact: bool) -> Stored | None:
+    """Returns a weight in float16; None for elements beyond its range, or with ``is_exact`` other numbers."""
+    if not np.all(largest(array, range(array.ndim)) <= np.finfo(np.float16).max):
+        return None
+    made = Narrowed(array, _F16), Narrowed(array, _F32)
+    if is_exact and not all(
+        np.array_equal(computed(piece).astype(np.float16), computed(piece)) for piece in pieces(array)
+    ):
+        return None
+    return Stored(array, *made)
 
 
 def restored(value: Value) -> np.ndarray:
     """Returns the float32 values that runtimes compute from a weight."""
     assert value.data is not None
     real = value.data.astype(np.float32)
-    return real if value.quantization is None else real * scale_of(value)
-
-
-def scale_of(value: Value) -> np.ndarray:
-    """Returns the scales of a weight of integers, in a shape to multiply with it."""
     known = value.quantization
-    assert known is not None
+    return real if known is None else real * scale_of(known, len(value.shape))
+
+
+def scale_of(known: Quantization, rank: int) -> np.ndarray:
+    """Returns the scales of a weight of integers, in a shape to multiply with it."""
     if known.block_size:
         return np.repeat(known.scale, known.block_size, axis=-1)
-    return known.scale.reshape([-1 if axis == known.axis else 1 for axis in range(len(value.shape))])
+    return known.scale.reshape([-1 if axis == known.axis else 1 for axis in range(rank)])
 
 
 def stored_bytes(value: Value) -> int:
     """Returns the bytes of a weight in the file, with its scales."""
-    assert value.data is not None
-    size = value.data.size * BITS.get(value.dtype.name, value.dtype.itemsize * 8)
+    size = math.prod(value.shape) * BITS.get(value.dtype.name, value.dtype.itemsize * 8)
     known = value.quantization
     scales = 0 if known is None else known.scale.size * (2 if known.block_size else 4)
     return (size + 7) // 8 + scales

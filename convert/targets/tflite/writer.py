@@ -264,7 +264,7 @@ def _block_scales(values: Iterable[Value]) -> dict[int, Value]:
     for value in values:
         known = value.quantization
         if known is not None and known.block_size:
-            scale = known.scale.astype(np.float16)
+            scale = known.scale.astype(np.float16, copy=False)
             found[id(value)] = Value(f"{value.name}_scales", scale.dtype, scale.shape, scale)
     return found
 

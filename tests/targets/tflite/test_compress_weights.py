@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ import tmconvert
 from tests.cli.runner import run
 from tmconvert.errors import UsageError, VerificationError
 from tmconvert.lowering.block_scales import ScaleRule
+from tmconvert.lowering.rounded_constants import Narrowed, Rounded
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
 from tmconvert.lowering.type_rules import Rules
 from tmconvert.targets.tflite import compress_weights as module
@@ -235,8 +238,15 @@ def test_a_model_is_verified_and_the_cost_told(weights: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize(("kind", "factor"), [("float16", 1.001), ("int8", 1.1)])
 def test_a_wrong_scale_is_found(kind, factor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    right = restored
-    monkeypatch.setattr(module, "restored", lambda value: right(value) * np.float32(factor))
+    changed = Narrowed if kind == "float16" else Rounded
+    right = changed.compute
+
+    def wrong(self: Any, out: np.ndarray) -> None:
+        right(self, out)
+        if out.dtype == np.float32:
+            out *= np.float32(factor)
+
+    monkeypatch.setattr(changed, "compute", wrong)
     with pytest.raises(VerificationError):
         tmconvert.to_tflite(DATA / "mobilenet_v2.tm", tmp_path / "o.tflite", weights=kind)
     assert not list(tmp_path.iterdir())
@@ -422,3 +432,20 @@ def test_files_in_blocks_become_onnx_with_the_same_integers(scales: str, tmp_pat
     assert back.stat().st_size < 64 * 96 * 2
     (note,) = [each for each in report.notes if "stored as MatMulNBits" in each]
     assert note.startswith("2 weights")
+
+
+@pytest.mark.parametrize("kind", ["float16", "int8", "int4"])
+def test_no_copy_of_a_weight_is_in_memory(kind: str, tmp_path: Path) -> None:
+    bias = Value("b", F32, (2048,), np.zeros(2048, np.float32))
+    graph = net("FULLY_CONNECTED", (1, 2048), (1, 2048), constant("w", 2048, 2048), bias)
+    tracemalloc.start()
+    try:
+        made = compress_weights(graph, kind)
+        for number, each in enumerate((made.graph, made.restored, *made.rounded)):
+            with (tmp_path / f"{number}.tflite").open("wb") as file:
+                write_tflite(each, file)
+        check_weights(tmp_path / "0.tflite", made.stored)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 13 << 20 < made.before

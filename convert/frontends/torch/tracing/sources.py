@@ -210,12 +210,19 @@ def trace_static_decoder(
 ) -> tuple[dict[str, TracedModule], Callable[[Sequence[int]], np.ndarray]]:
     """Traces the signatures of a decoder with caches of a fixed length; see ``entry.py``."""
     from tmconvert.frontends.torch.tracing.programs.pretrained import example_inputs, pretrained_model
-    from tmconvert.frontends.torch.tracing.programs.static_decoder import logits_after, static_parts
+    from tmconvert.frontends.torch.tracing.programs.static_decoder import (
+        cache_shapes,
+        logits_after,
+        random_caches,
+        static_parts,
+    )
 
     with same_randomness():
         torch.manual_seed(0)
         model = pretrained_model(folder)
-        parts = example_inputs(folder, model.module, lambda module: static_parts(module, length, prefills))
+        shapes = example_inputs(folder, model.module, cache_shapes)
+        caches = random_caches(model.module, shapes, length)
+        parts = example_inputs(folder, model.module, lambda module: static_parts(module, caches, prefills))
         traced = {name: _trace_part(folder.around, model, part) for name, part in parts.items()}
     return traced, functools.partial(logits_after, model.module)
 

@@ -22,7 +22,9 @@ from tmconvert.frontends.torch.tracing.programs.pretrained_inputs import (
     cache_in,
     vocabulary_size,
 )
+from tmconvert.frontends.torch.tracing.recording.arrays import has_stand_ins
 from tmconvert.frontends.torch.tracing.special.stand_ins import stored_weights
+from tmconvert.output.scratch import scratch_array
 
 PREFILL, DECODE = "prefill", "decode"
 _KEYS, _VALUES = "kv_cache_k_{}", "kv_cache_v_{}"
@@ -116,19 +118,17 @@ def _tensors(layers: Sequence[Any]) -> dict[str, torch.Tensor]:
     return {name.format(n): getattr(each, part) for n, each in enumerate(layers) for name, part in names}
 
 
-def static_parts(model: Any, length: int, prefills: Sequence[int]) -> Mapping[str, Part]:
-    """Returns the signatures of a decoder by name: ``prefill_N`` for N new tokens, and ``decode`` for one.
-
-    ``length`` is that of the caches. Raises UnsupportedError TM2032 for caches that have not only keys and
-    values.
-    """
-    shapes = _shapes(model)
-    has_mask = _needs_mask(model, _inputs(model, shapes, length, 1, length // 2))
+def static_parts(
+    model: Any, caches: Mapping[str, torch.Tensor], prefills: Sequence[int]
+) -> Mapping[str, Part]:
+    """Returns the signatures of a decoder by name: ``prefill_N`` for N new tokens, and ``decode`` for one."""
+    length = next(iter(caches.values())).shape[2]
+    has_mask = _needs_mask(model, _inputs(model, caches, 1, length // 2))
     counts = {f"{PREFILL}_{count}": count for count in prefills}
     return {
         name: Part(
             StaticDecoder(model, has_logits=name == DECODE, has_mask=has_mask).eval(),
-            _inputs(model, shapes, length, count, 0 if name != DECODE else length // 2),
+            _inputs(model, caches, count, 0 if name != DECODE else length // 2),
             {},
         )
         for name, count in {**counts, DECODE: 1}.items()
@@ -157,15 +157,29 @@ def logits_after(model: Any, tokens: Sequence[int]) -> np.ndarray:
 
 
 def _inputs(
-    model: Any, shapes: Mapping[str, tuple[int, int]], length: int, count: int, start: int
+    model: Any, caches: Mapping[str, torch.Tensor], count: int, start: int
 ) -> dict[str, torch.Tensor]:
     tokens = torch.randint(3, vocabulary_size(model.config), (1, count), dtype=torch.int32)
     positions = torch.arange(start, start + count, dtype=torch.int32)
-    caches = {name: torch.randn(1, heads, length, size) for name, (heads, size) in shapes.items()}
     return {"tokens": tokens, "input_pos": positions, **caches}
 
 
-def _shapes(model: Any) -> dict[str, tuple[int, int]]:
+def random_caches(
+    model: Any, shapes: Mapping[str, tuple[int, int]], length: int
+) -> dict[str, torch.Tensor]:
+    """Returns random keys and values at ``length`` positions, for heads and sizes by name.
+
+    Those of a large model would fill the memory.
+    """
+    is_large, type = has_stand_ins(model), np.dtype(np.float32)
+    made = {name: (1, heads, length, size) for name, (heads, size) in shapes.items()}
+    return {
+        name: torch.from_numpy(scratch_array(shape, type) if is_large else np.empty(shape, type)).normal_()
+        for name, shape in made.items()
+    }
+
+
+def cache_shapes(model: Any) -> dict[str, tuple[int, int]]:
     """Returns the heads and sizes of caches by name. Raises UnsupportedError TM2032 for other states."""
     with torch.no_grad():
         cache = cache_in(model(input_ids=torch.tensor([[0]]), use_cache=True))
