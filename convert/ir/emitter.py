@@ -39,6 +39,7 @@ FOLD_ELEMENTS = 4096
 MAX_ELEMENTS = 1 << 48
 # What a call of arrays makes may be this large, or this many times as large as its operands.
 LARGE, MAX_GROWTH = 1 << 26, 1024
+_MOST_FLOATS = 1 << 16  # of a tensor whose floats may be sizes
 LONG = 4096  # an attribute of a call that makes much of little
 # The op that makes a tensor of sizes.
 SIZES = "tm::sizes"
@@ -277,15 +278,14 @@ class GraphEmitter:
         """Computes shape arithmetic on Dims with the op's kernel, where the kernel supports them."""
         if any(node.type.dtype.kind not in "iuf" for node in nodes):
             return
-        arrays = map_leaves(lambda leaf: None if leaf is None else _whole(self.sizes(leaf)), list(tensors))
-        if definition.name == "aten::to":
-            results = [arrays[0]]
-        elif definition.name == SIZES:
+        is_cast = definition.name == "aten::to"
+        if definition.name == SIZES:
             results = [np.array(attributes["values"], object)]
-        elif not any(leaf in self._sizes for leaf in _flat(tensors)):
-            return
+        elif is_cast or any(leaf in self._sizes for leaf in _flat(tensors)):
+            arrays = map_leaves(lambda leaf: None if leaf is None else _whole(self.sizes(leaf)), [*tensors])
+            results = [arrays[0]] if is_cast else _computed(definition, arrays, attributes)
         else:
-            results = _computed(definition, arrays, attributes)
+            return
         for node, result in zip(nodes, results, strict=False):
             if result is not None and result.shape == node.shape:
                 self._sizes[node] = result
@@ -403,9 +403,14 @@ def _check_growth(definition: OpDefinition, tensors: Any, attributes: dict[str, 
 
 
 def _whole(array: np.ndarray | None) -> np.ndarray | None:
-    """Returns floats as integers, as which they are exact in arithmetic with sizes; None if some are not."""
+    """Returns floats as integers, as which they are exact in arithmetic with sizes; None if some are not.
+
+    It is also None for many floats, which are weights.
+    """
     if array is None or array.dtype.kind != "f":
         return array
+    if array.size > _MOST_FLOATS:
+        return None
     is_whole = (np.abs(array) < 1 << 24) & (array == np.trunc(array))  # NaN is not, either
     return array.astype(np.int64) if is_whole.all() else None
 

@@ -71,13 +71,19 @@ def reserve(file: BinaryIO, size: int) -> None:
     those of a StagedOutput, and on file systems without allocation. Raises: WriteError TM5001.
     """
     raw = getattr(file, "raw", None)
-    if not isinstance(raw, _ReportingFile) or not hasattr(os, "posix_fallocate"):
+    if isinstance(raw, _ReportingFile):
+        allocate(raw.fileno(), size, raw.target)
+
+
+def allocate(descriptor: int, size: int, target: Path) -> None:
+    """Allocates the bytes of a file, which messages call ``target``. Raises: WriteError TM5001."""
+    if not hasattr(os, "posix_fallocate"):
         return
     try:
-        os.posix_fallocate(raw.fileno(), 0, size)
+        os.posix_fallocate(descriptor, 0, size)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-            raise write_error(raw.target, error) from error
+            raise write_error(target, error) from error
 
 
 def check_writable(*targets: str | os.PathLike[str]) -> None:

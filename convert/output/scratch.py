@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import tempfile
+from pathlib import Path
 
 import numpy as np
+
+from tmconvert.output.atomic import allocate
 
 _LARGE = 1 << 24  # bytes
 
 
 def scratch_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     """Returns an array to fill: in memory if it is small, else in a file that is deleted with it.
+
+    Raises: WriteError TM5001 for a full disk.
 
     >>> scratch_array((2, 3), np.dtype("float32")).shape
     (2, 3)
@@ -20,4 +25,12 @@ def scratch_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return np.empty(shape, dtype)
     with tempfile.TemporaryFile() as file:
         file.truncate(size)
+        allocate(file.fileno(), size, Path(tempfile.gettempdir()))  # else a full disk ends the process
         return np.memmap(file, dtype, "r+", shape=shape).view(np.ndarray)
+
+
+def scratch_copy(array: np.ndarray) -> np.ndarray:
+    """Returns a copy in a scratch array."""
+    made = scratch_array(array.shape, array.dtype)
+    made[...] = array
+    return made

@@ -100,10 +100,14 @@ def test_caches_of_a_fixed_length_compute_what_growing_ones_do(source: Path) -> 
     torch = pytest.importorskip("torch")
     import transformers
 
-    from tmconvert.frontends.torch.tracing.programs.static_decoder import static_parts
+    from tmconvert.frontends.torch.tracing.programs.static_decoder import (
+        cache_shapes,
+        random_caches,
+        static_parts,
+    )
 
     model = transformers.AutoModelForCausalLM.from_pretrained(source).eval()
-    parts = static_parts(model, 24, [16])
+    parts = static_parts(model, random_caches(model, cache_shapes(model), 24), [16])
     tokens = torch.arange(3, 23)[None]
     caches = {name: each for name, each in parts["decode"].inputs.items() if name.startswith("kv_cache_")}
     with torch.no_grad():
@@ -123,13 +127,17 @@ def test_biases_by_distance_have_all_positions() -> None:
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")
 
-    from tmconvert.frontends.torch.tracing.programs.static_decoder import static_parts
+    from tmconvert.frontends.torch.tracing.programs.static_decoder import (
+        cache_shapes,
+        random_caches,
+        static_parts,
+    )
 
     torch.manual_seed(0)
     sizes = {**TINY, "num_kv_heads": 4}
     config = transformers.FalconConfig(**sizes, alibi=True, multi_query=False, max_position_embeddings=64)
     model = transformers.FalconForCausalLM(config).eval()
-    part = static_parts(model, 24, [8])["prefill_8"]
+    part = static_parts(model, random_caches(model, cache_shapes(model), 24), [8])["prefill_8"]
     with torch.no_grad():
         made = part.module(**part.inputs)
         tokens = part.inputs["tokens"]
@@ -181,12 +189,12 @@ def test_lengths_that_do_not_fit(
 )
 def test_other_states_are_refused(names: tuple[str, ...], reason: str) -> None:
     torch = pytest.importorskip("torch")
-    from tmconvert.frontends.torch.tracing.programs.static_decoder import static_parts
+    from tmconvert.frontends.torch.tracing.programs.static_decoder import cache_shapes
 
     layer = SimpleNamespace(**{name: torch.zeros(1, 2, 1, 8) for name in names})
     cache = {"past_key_values": SimpleNamespace(layers=[layer])}
     with pytest.raises(UnsupportedError, match=reason) as caught:
-        static_parts(lambda **_: cache, 8, [2])
+        cache_shapes(lambda **_: cache)
     assert caught.value.code == "TM2032"
 
 

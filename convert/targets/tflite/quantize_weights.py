@@ -108,8 +108,8 @@ def quantized(array: Array, form: Form, rule: ScaleRule) -> Stored | None:
     spread = scale[..., None] if size else scale_of(quantization, array.ndim)
     spread, limits = np.broadcast_to(spread, whole.shape), (steps.low, steps.high)
     dtype = np.dtype(np.int8 if bits == 8 else ml_dtypes.int4 if bits == 4 else ml_dtypes.int2)
-    made = (Rounded(whole, spread, limits, each) for each in (dtype, _F32))
-    return Stored(array, *made, quantization)
+    stored, floats = (Rounded(whole, spread, limits, each) for each in (dtype, _F32))
+    return Stored(array, stored, floats, quantization)
 
 
 def halved(array: Array, *, is_exact: bool) -> Stored | None:

@@ -164,7 +164,7 @@ class ModuleRun:
                 returned = [leaf for leaf in leaves(result) if isinstance(leaf, torch.Tensor)]
                 for leaf in returned:
                     _check_real(leaf, "returns")
-                self.outputs = tuple(map(_copied, returned))
+                self.outputs = tuple(copied(each, self.module) for each in returned)
             finally:
                 recorder.guard.restore()
 
@@ -246,7 +246,7 @@ class ModuleRun:
             if not isinstance(leaf, torch.Tensor):
                 return self.recorder.value_of(leaf)
             _check_real(leaf, "takes")
-            arrays.append(_copied(leaf))
+            arrays.append(copied(leaf, self.module))
             value = Value(
                 self.top, "input", tuple(leaf.shape), dtype_of(leaf), depends=True, qparams=qparams_of(leaf)
             )
@@ -334,8 +334,14 @@ def _check_real(tensor: torch.Tensor, what: str) -> None:
         )
 
 
-def _copied(tensor: torch.Tensor) -> np.ndarray:
-    return array_of(tensor).copy()
+def copied(tensor: torch.Tensor, module: Module) -> np.ndarray:
+    """Returns the elements of an input or output; caches of a large model would fill the memory."""
+    array = array_of(tensor)
+    if not has_stand_ins(module):
+        return array.copy()
+    from tmconvert.output.scratch import scratch_copy
+
+    return scratch_copy(array)
 
 
 def have_same_outputs(one: ModuleRun, two: ModuleRun) -> bool:

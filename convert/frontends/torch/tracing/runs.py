@@ -19,13 +19,14 @@ from tmconvert.frontends.torch.tracing.module_run import (
     ONE_AT_A_TIME,
     Answers,
     ModuleRun,
+    copied,
     first_run,
     have_same_outputs,
     products_of_stand_ins,
     run_like_plain,
     stored_weights_of,
 )
-from tmconvert.frontends.torch.tracing.recording.arrays import array_of, has_stand_ins
+from tmconvert.frontends.torch.tracing.recording.arrays import has_stand_ins
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation, modules_of
 from tmconvert.frontends.torch.tracing.recording.objects import opener
 from tmconvert.frontends.torch.tracing.recording.state_guard import StateGuard, same_folder, same_randomness
@@ -424,7 +425,7 @@ class UntouchedModule:
                     made = leaves(plain_structure(self._module(*args, **kwargs), opener("returns")))
                     tensors = [leaf for leaf in made if isinstance(leaf, torch.Tensor)]
                     self.refusal = ""
-                    return tuple(array_of(tensor).copy() for tensor in tensors)
+                    return tuple(copied(tensor, self._module) for tensor in tensors)
             except (Exception, SystemExit) as error:  # the module's own
                 what = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
                 self.refusal = f"the module fails in {self.name} ({what})"

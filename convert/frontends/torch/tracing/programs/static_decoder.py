@@ -164,9 +164,7 @@ def _inputs(
     return {"tokens": tokens, "input_pos": positions, **caches}
 
 
-def random_caches(
-    model: Any, shapes: Mapping[str, tuple[int, int]], length: int
-) -> dict[str, torch.Tensor]:
+def random_caches(model: Any, shapes: Mapping[str, tuple[int, int]], length: int) -> dict[str, torch.Tensor]:
     """Returns random keys and values at ``length`` positions, for heads and sizes by name.
 
     Those of a large model would fill the memory.
