@@ -31,6 +31,7 @@ USES_OF_FORMATS = {
     "convert/frontends/caffe/text.py": _CAFFE_TEXT,
     "convert/frontends/onnx/standard_functions.py": "the package onnx defines operators by functions",
     "convert/packaging/shared_cache.py": "it writes a model with other operators",
+    "convert/packaging/rounded_activations.py": "it marks operators of a written model",
     "convert/targets/caffe/for_mnn.py": "it writes copies of a text for MNN",
     "convert/targets/caffe/lint.py": _CAFFE_TEXT,
     "convert/targets/caffe/writer.py": _WRITES,
