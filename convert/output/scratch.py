@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
 import tempfile
 from pathlib import Path
 
@@ -27,6 +29,13 @@ def scratch_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         file.truncate(size)
         allocate(file.fileno(), size, Path(tempfile.gettempdir()))  # else a full disk ends the process
         return np.memmap(file, dtype, "r+", shape=shape).view(np.ndarray)
+
+
+def return_free_memory() -> None:
+    """Gives the system back what was freed: the library of C keeps blocks of megabytes for later use."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
+    if trim is not None:  # of glibc
+        trim(0)
 
 
 def scratch_copy(array: np.ndarray) -> np.ndarray:
