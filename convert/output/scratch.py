@@ -12,6 +12,7 @@ import numpy as np
 from tmconvert.output.atomic import allocate
 
 _LARGE = 1 << 24  # bytes
+_MMAP_THRESHOLD, _BLOCK = -3, 1 << 22  # a parameter of glibc, and its value in bytes
 
 
 def scratch_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
@@ -31,11 +32,15 @@ def scratch_array(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         return np.memmap(file, dtype, "r+", shape=shape).view(np.ndarray)
 
 
-def return_free_memory() -> None:
-    """Gives the system back what was freed: the library of C keeps blocks of megabytes for later use."""
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if os.name == "posix" else None
-    if trim is not None:  # of glibc
-        trim(0)
+def return_freed_blocks() -> None:
+    """Makes the library of C return a large block to the system when it is freed, as far as it can.
+
+    By default glibc keeps blocks of up to 32 MiB for later use, among which small ones then lie. Source:
+    M_MMAP_THRESHOLD in mallopt(3).
+    """
+    choose = getattr(ctypes.CDLL(None), "mallopt", None) if os.name == "posix" else None
+    if choose is not None:
+        choose(_MMAP_THRESHOLD, _BLOCK)
 
 
 def scratch_copy(array: np.ndarray) -> np.ndarray:

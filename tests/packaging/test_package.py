@@ -251,7 +251,7 @@ def test_pooling_counts_the_tokens_of_the_mask() -> None:
 def test_modules_after_an_encoder(tmp_path: Path) -> None:
     """Tokens of a prompt do not count; Dense, LayerNorm and Normalize are those of PyTorch."""
     torch = pytest.importorskip("torch")
-    from safetensors.torch import save_file
+    save_file = pytest.importorskip("safetensors.torch").save_file
 
     from tmconvert.frontends.torch.entry import vectors_of_tokens
 

@@ -314,6 +314,15 @@ def products_of_stand_ins(module: Module) -> AbstractContextManager[object]:
     return ProductsOfStandIns()
 
 
+def copy_of_inputs(module: Module) -> Callable[[torch.Tensor], torch.Tensor]:
+    """Returns the function that copies inputs of a module; caches of a large model would fill the memory."""
+    if not has_stand_ins(module):
+        return torch.clone
+    from tmconvert.frontends.torch.tracing.special.stand_ins import clone_in_scratch
+
+    return clone_in_scratch
+
+
 def stored_weights_of(module: Module) -> AbstractContextManager[None]:
     """Puts the stored numbers in the place of stand-ins of a module within the context."""
     if not has_stand_ins(module):

@@ -21,7 +21,6 @@ from torch.utils._pytree import tree_leaves
 from tmconvert.errors import TmconvertError, UsageError
 from tmconvert.errors.values import type_and_value
 from tmconvert.frontends.torch.request import Tracing, inputs_needed, open_sizes
-from tmconvert.frontends.torch.tracing.recording.arrays import has_stand_ins
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation
 from tmconvert.frontends.torch.tracing.recording.modules import parameter_names
 from tmconvert.frontends.torch.tracing.recording.state_guard import same_randomness
@@ -254,12 +253,7 @@ def trace_detector(path: Path) -> TracedModule:
 
 def _trace_part(folder: str, model: Pretrained, part: Part) -> TracedModule:
     tracing = Tracing(dynamic_shapes=part.sizes)
-    traced = _trace_in_folder(folder, model, part.module, (), part.inputs, tracing)
-    if has_stand_ins(model.module):
-        from tmconvert.output.scratch import return_free_memory
-
-        return_free_memory()
-    return traced
+    return _trace_in_folder(folder, model, part.module, (), part.inputs, tracing)
 
 
 def _trace_in_folder(

@@ -19,7 +19,7 @@ from tmconvert.errors import TmconvertError, UnsupportedError
 from tmconvert.frontends.torch.customization import is_builtin
 from tmconvert.frontends.torch.tracing.data import integers
 from tmconvert.frontends.torch.tracing.data.outside import check_repeatable
-from tmconvert.frontends.torch.tracing.module_run import ModuleRun
+from tmconvert.frontends.torch.tracing.module_run import ModuleRun, copy_of_inputs
 from tmconvert.frontends.torch.tracing.recording.leaf_calls import register_types
 from tmconvert.frontends.torch.tracing.recording.modes import in_evaluation
 from tmconvert.frontends.torch.tracing.recording.modules import parameter_names
@@ -89,7 +89,7 @@ def trace_module(
     once = functools.partial(
         _once, module, training, freeze_control_flow=freeze_control_flow, is_leaf=is_leaf
     )
-    clone = functools.partial(_cloned, (args, kwargs))
+    clone = functools.partial(_cloned, (args, kwargs), copied=copy_of_inputs(module))
     untouched = UntouchedModule(module, clone, inputs, training)
     loops = loops or _static_loops(roll_loops)
     runs = Runs(once, clone, inputs, symbols, untouched, int_files, loops, deciding)
@@ -489,18 +489,20 @@ def named_tensors(module: object, args: tuple[object, ...], kwargs: dict[str, ob
     return {name: tensors[value] for name, value in scope.formal_inputs() if value in tensors}
 
 
-def _cloned(tree: object, others: Mapping[int, Tensor]) -> Any:
+def _cloned(
+    tree: object, others: Mapping[int, Tensor], copied: Callable[[Tensor], Tensor] = torch.clone
+) -> Any:
     """Returns the arguments with each tensor copied, so that the module may write to them.
 
     ``others`` are what to take in the place of tensors, by their ids.
     """
     if isinstance(tree, torch.Tensor):
-        return others.get(id(tree), tree).detach().clone()
+        return copied(others.get(id(tree), tree).detach())
     if dataclasses.is_dataclass(tree) and not isinstance(tree, type) and type(tree) not in SUPPORTED_NODES:
         clone = copy.copy(tree)
         for field in dataclasses.fields(tree):
-            object.__setattr__(clone, field.name, _cloned(getattr(tree, field.name), others))
+            object.__setattr__(clone, field.name, _cloned(getattr(tree, field.name), others, copied))
         return clone
     if type(tree) not in SUPPORTED_NODES and is_cache(tree):
-        return cloned_object(tree, lambda tensor: _cloned(tensor, others))
-    return tree_map(lambda leaf: leaf if leaf is tree else _cloned(leaf, others), tree)
+        return cloned_object(tree, lambda tensor: _cloned(tensor, others, copied))
+    return tree_map(lambda leaf: leaf if leaf is tree else _cloned(leaf, others, copied), tree)

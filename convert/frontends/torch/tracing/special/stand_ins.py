@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from tmconvert.frontends.torch.tracing.recording.arrays import INTEGERS, STORED
 from tmconvert.frontends.torch.tracing.recording.modes import modules_of
 from tmconvert.ir.types import Args, Kwargs
-from tmconvert.output.scratch import scratch_array
+from tmconvert.output.scratch import return_freed_blocks, scratch_array, scratch_copy
 
 LARGE_MODEL = 8 << 30  # bytes of float32 parameters
 LARGE = 1 << 24  # bytes of a parameter that is replaced; smaller ones may decide, as those of a router
@@ -33,6 +33,7 @@ def put_stand_ins(model: torch.nn.Module) -> None:
     large = [each for each in model.parameters() if each.nbytes >= LARGE and each.dtype == torch.float32]
     if sum(each.nbytes for each in large) < LARGE_MODEL:
         return
+    return_freed_blocks()
     by_shape: dict[torch.Size, list[torch.nn.Parameter]] = {}
     for parameter in large:
         by_shape.setdefault(parameter.shape, []).append(parameter)
@@ -73,6 +74,11 @@ class ProductsOfStandIns(TorchFunctionMode):
             columns = slice(first, first + _COLUMNS)
             args = (input[..., columns], weight[:, columns], *others)
         return func(*args, **(kwargs or {}))
+
+
+def clone_in_scratch(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a copy, whose memory may be that of a scratch file."""
+    return torch.from_numpy(scratch_copy(tensor.numpy())) if tensor.dtype == torch.float32 else tensor.clone()
 
 
 def _is_stand_in(tensor: torch.Tensor) -> bool:
