@@ -74,18 +74,18 @@ class Embeddings(torch.nn.Module):
         return {"inputs_embeds": self.table(input_ids)}
 
 
-class MergedEmbeddings(Embeddings):
+class MergedEmbeddings(torch.nn.Module):
     """Embeddings of tokens, and features [image tokens, width] in the place of those of image tokens.
 
     Image tokens for which there are no features have their own embeddings, as in a text without images.
     """
 
     def __init__(self, model: VisionLanguageModel) -> None:
-        super().__init__(model)
-        self.token = model.config.image_token_id
+        super().__init__()
+        self.embeddings, self.token = Embeddings(model), model.config.image_token_id
 
     def forward(self, input_ids: torch.Tensor, image_features: torch.Tensor) -> dict[str, torch.Tensor]:
-        embedded = super().forward(input_ids)["inputs_embeds"]
+        embedded = self.embeddings(input_ids)["inputs_embeds"]
         is_image = input_ids == self.token
         number = torch.cumsum(is_image.flatten().long(), 0).reshape(input_ids.shape)
         number = torch.where(is_image & (number <= image_features.shape[0]), number, 0)  # from 1
@@ -159,7 +159,7 @@ def vision_language_parts(
     UnsupportedError TM2032 where the parts do not compute what the whole model does.
     """
     vision = VisionEncoder(model).eval()
-    embedding = (MergedEmbeddings if merges else Embeddings)(model).eval()
+    embedding: torch.nn.Module = (MergedEmbeddings if merges else Embeddings)(model).eval()
     images = Example(*(dict(each) for each in zip(*_images(model), strict=True)))
     step = with_cache(model, Example({}, {}), named_tensors, keeps_all=True)
     inputs, sizes = dict(step.inputs), dict(step.sizes)
