@@ -11,7 +11,11 @@ import torch
 import tmconvert
 from tmconvert.frontends.torch.tracing.recording.arrays import has_stand_ins
 from tmconvert.frontends.torch.tracing.special import stand_ins
-from tmconvert.frontends.torch.tracing.special.stand_ins import put_stand_ins, stored_weights
+from tmconvert.frontends.torch.tracing.special.stand_ins import (
+    clone_in_scratch,
+    put_stand_ins,
+    stored_weights,
+)
 
 pytestmark = pytest.mark.torch
 
@@ -74,3 +78,13 @@ def test_the_file_has_the_stored_numbers(net: Net, tmp_path: Path) -> None:
     made = module(*(each.numpy() for each in inputs))
     for one, other in zip(made, expected, strict=True):
         np.testing.assert_allclose(one, other.detach().numpy(), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+@pytest.mark.parametrize("shape", [(), (3, 5), (2048, 2049)])  # the last one is in a file
+def test_copies_of_inputs_have_memory_of_their_own(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    tensor = torch.ones(shape).to(dtype).T.contiguous().T if shape else torch.ones(shape, dtype=dtype)
+    copy = clone_in_scratch(tensor)
+    assert copy.dtype == dtype and torch.equal(copy, tensor)
+    copy.zero_()
+    assert tensor.all()
