@@ -102,7 +102,7 @@ def encode_model(
 ) -> EncodedModel:
     """Loads, optimizes, lowers and encodes the model of a request; the report describes the graph.
 
-    ``weights`` are those of other signatures of the file, and gets the model's own.
+    ``weights`` has what other signatures of the file store in fewer bits, and gets what this one stores.
     Raises LoadError, UnsupportedError, UsageError.
     """
     target, paths, started = request.target, request.paths, time.process_time()
@@ -208,8 +208,8 @@ def _encoded(
     notes: list[str],
     weights: SharedWeights | None = None,
 ) -> Encoding:
-    graphs = LoweredGraphs(model.graph, model.lowered, model.references[0], module, catalogue)
-    graphs.weights = graphs.weights if weights is None else weights
+    shared = {} if weights is None else weights
+    graphs = LoweredGraphs(model.graph, model.lowered, model.references[0], module, catalogue, weights=shared)
     encoding = target_named(options.target).encode(graphs, options)
     notes += graphs.notes
     return encoding

@@ -142,7 +142,7 @@ class _Settings:
         self.suppressed_first = _list(found.get("begin_suppress_tokens"))
 
     def _of_whisper(self) -> tuple[list[int | None], int | None]:
-        """Returns forced tokens, of which None stands for the language of the sound, and that of the task."""
+        """Returns forced tokens, None for the language of the sound, and the token of the task."""
         found, tasks = self.found, self.found.get("task_to_id", {})
         language, task = found.get("language"), found.get("task")
         if language is None and task is None:

@@ -1,6 +1,6 @@
 """Packages of onnxruntime-genai: a decoder with its cache, ``genai_config.json`` and the tokenizer.
 
-A model of text and images has three files, of which the embeddings take the features of images. Sources of
+A model of text and images has three files; that of the embeddings takes the features of images. Sources of
 the format: https://onnxruntime.ai/docs/genai/reference/config.html, and ``src/config.h`` of the program.
 """
 

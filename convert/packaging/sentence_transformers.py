@@ -41,7 +41,7 @@ _SETTINGS = {
 _OLDER = ("roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet")  # in names of the second
 _TYPE = "sentence_transformers.models"
 Found = Mapping[str, object]  # settings in a file
-# types of encoder-decoders of which sentence-transformers runs the encoder alone
+# types of encoder-decoders whose encoder alone sentence-transformers runs
 _ENCODERS = (
     *("t5", "mt5", "umt5", "longt5", "switch_transformers", "blenderbot", "blenderbot-small", "m2m_100"),
     *("pegasus", "pegasus_x", "marian"),

@@ -365,7 +365,7 @@ def _feeds(
             shape = (batch, heads[each.name][0], new, heads[each.name][1])
         elif each.name.startswith(_PAST):
             shape = (batch, dims[1], past, dims[3])
-        elif each.name in _TOKENS:  # of which the shape is read only
+        elif each.name in _TOKENS:  # only its shape is read
             feeds[each.name] = np.zeros((batch, new, *dims[2:]), dtype)
             continue
         else:

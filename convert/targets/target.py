@@ -45,8 +45,8 @@ class LoweredGraphs:
     """The graphs of a model between lowering and writing.
 
     ``graph`` holds the operators of the target, ``lowered`` the aten graph that they were lowered from,
-    ``source`` the aten graph before all passes. ``notes`` are for the report, and ``weights`` are those in
-    fewer bits that other signatures of the file have.
+    ``source`` the aten graph before all passes. ``notes`` are for the report. ``weights`` has what other
+    signatures of the file store in fewer bits, and gets what this one stores.
     """
 
     graph: TargetGraph

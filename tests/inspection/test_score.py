@@ -243,7 +243,7 @@ def test_data_that_do_not_fit(task: str, content: bytes, text: str, tokenizer: P
         model = of_text(RNG.standard_normal((7, 7)), "logits", tokenizer / "model.onnx")
     with pytest.raises(UsageError, match=text):
         tmconvert.score(model, data=data, task=task)
-    if task != "top-1":  # of which a folder is the usual form
+    if task != "top-1":  # whose data may be a folder
         with pytest.raises(UsageError, match="cannot be read"):
             tmconvert.score(model, data=tokenizer, task=task)
 

@@ -449,3 +449,10 @@ def test_no_copy_of_a_weight_is_in_memory(kind: str, tmp_path: Path) -> None:
     finally:
         tracemalloc.stop()
     assert most < 13 << 20 < made.before
+
+
+def test_signatures_share_what_is_stored_in_fewer_bits() -> None:
+    graph, known = NETS["linear"][0], dict[object, object]()
+    first, second = (compress_weights(graph, "int8", known=known).stored[0][1] for _ in range(2))
+    assert first.stored is second.stored and first.quantization is second.quantization
+    assert compress_weights(graph, "int8").stored[0][1].stored is not first.stored
