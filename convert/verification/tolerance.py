@@ -11,10 +11,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from tmconvert.ir.types import Arrays
-from tmconvert.verification.compare import Comparison, compare, refuse_wrong, scale_of, with_coarser
+from tmconvert.verification.compare import (
+    TOLERANCES,
+    Comparison,
+    compare,
+    refuse_wrong,
+    scale_of,
+    with_coarser,
+)
 from tmconvert.verification.reference import Reference
 
 OWN = 8.0  # times what the source in float32 is off its result in float64, an output of a file may be off
+NARROWED = 3  # inputs, weights and results: each is rounded to a narrower type
 LOOSEST = 1e-2  # of the largest element: by how much an output may differ in a first case, for drawn inputs
 
 
@@ -93,7 +101,8 @@ def _margin(comparison: Comparison, is_drawn: bool, is_second: bool) -> float:
     if is_second:
         from tmconvert.verification.rounding import MARGIN
 
-        return MARGIN
+        units = comparison.tolerance / TOLERANCES["float32"]  # of float32, in one of a narrower type
+        return MARGIN * (NARROWED * units if units > 1 else 1.0)
     return 1.0 if is_drawn and comparison.max_error <= LOOSEST else 0.0
 
 
