@@ -330,7 +330,6 @@ def _confirmed(
     Returns the graph before the calibration, if its sizes are the same. Raises VerificationError TM4001.
     """
     from tmconvert.verification.reference import CONFIRMED, OWN_READING, Reference
-    from tmconvert.verification.verify import MAX_BYTES
 
     first, graph = references[0], source.uncalibrated or references[0].graph.copy()
     recorded = source.recording if source.uncalibrated is not None else recording
@@ -339,7 +338,7 @@ def _confirmed(
     if checked.input_types != first.input_types:
         return None
     by = doubt = ""
-    if checked.bytes_needed() > MAX_BYTES or checked.is_random:
+    if checked.is_too_large() or checked.is_random:
         pass
     elif source.whole is not None:
         by, doubt = _confirmed_whole(source.whole, catalogue)

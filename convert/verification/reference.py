@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 ALLOWANCE = 20.0  # seconds of processor time
 OWN_READING = "tmconvert's own reading of the source"
 CONFIRMED = f"{OWN_READING}, itself compared with %s"
+# Beyond this the reference interpreter would take minutes and more memory than the model itself.
+MAX_BYTES = 4 << 30
+TOO_LARGE = "the activations need more than 4 GiB in the reference interpreter"
 SMALL = 1 << 20  # activations of a model that the reference interpreter runs in no time
 MOST_CASES = 64
 # of the negative floats of drawn inputs, for outputs that are constant for others
@@ -110,20 +113,32 @@ class Reference:
     def input_names(self) -> list[str]:
         return [node.name for node in self.graph.inputs if isinstance(node, TensorNode)]
 
-    def bytes_needed(self) -> int:
-        """Returns an upper bound of the memory for activations of one run, if none is freed."""
-        nodes = [node for expr in self.graph for node in expr.outputs]
-        types = [node.type for node in (*self.graph.inputs, *nodes) if isinstance(node, TensorNode)]
+    def bytes_needed(self, *, with_constants: bool = True) -> int:
+        """Returns an upper bound of the memory for one run, if no activation is freed."""
+        exprs = [expr for expr in self.graph if with_constants or not isinstance(expr, Constant)]
+        nodes = [*self.graph.inputs, *(node for expr in exprs for node in expr.outputs)]
+        types = [node.type for node in nodes if isinstance(node, TensorNode)]
         return sum(example_count(type_.shape) * type_.dtype.itemsize for type_ in types)
 
+    def is_too_large(self) -> bool:
+        """Whether its outputs are those of the reference interpreter, for which activations are too large."""
+        return (self.original is None or self.is_quantized()) and not self._activations_fit()
+
+    def _activations_fit(self) -> bool:
+        return self.bytes_needed(with_constants=False) <= MAX_BYTES
+
     def lacks(self, inputs: Arrays | None) -> str:
-        """Returns why the outputs of ``case`` cannot be computed: an op has no kernel; else empty."""
+        """Returns why the outputs of ``case`` cannot be computed: an op has no kernel, or activations are too
+        large; else empty.
+        """
         example = self.example
         if inputs is None and example is not None and self._fits(example) and not self._is_computed(example):
             return ""
         ops = [self.catalogue[expr.function] for expr in self.graph if isinstance(expr, CallFunction)]
         names = sorted({op.name for op in ops if op.kernel is None})
-        return f"{', '.join(names)} has no reference kernel (register_symbolic's reference=)" if names else ""
+        if names:
+            return f"{', '.join(names)} has no reference kernel (register_symbolic's reference=)"
+        return "" if self._activations_fit() else TOO_LARGE
 
     def case(self, inputs: Arrays | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Returns inputs and expected outputs: the example if it fits and no inputs are given.

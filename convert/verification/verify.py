@@ -21,7 +21,7 @@ from tmconvert.verification.random_numbers import (
     fed_runtime,
     random_operators,
 )
-from tmconvert.verification.reference import OWN_READING, SMALL, Reference
+from tmconvert.verification.reference import OWN_READING, SMALL, TOO_LARGE, Reference
 from tmconvert.verification.runtime import Runtime
 from tmconvert.verification.tolerance import comparisons_of
 from tmconvert.verification.vacuous import (
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from tmconvert.verification.quality import OutputQuality
     from tmconvert.verification.references import Budget, References
 
-# Beyond this the reference interpreter would take minutes and more memory than the model itself.
-MAX_BYTES = 4 << 30
 REFUSED = "TM4002"
 
 
@@ -145,8 +143,8 @@ def verify_written(
         package = described.runtime_package
         notes.append(f"not verified: no runtime for {described.title} is installed (pip install '{package}')")
         return None
-    if max(reference.bytes_needed() for reference in references.references) > MAX_BYTES:
-        notes.append("not verified: the activations need more than 4 GiB in the reference interpreter")
+    if any(reference.is_too_large() for reference in references.references):
+        notes.append(f"not verified: {TOO_LARGE}")
         return None
     names = graph.output_names
     try:
