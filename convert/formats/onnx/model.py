@@ -142,10 +142,24 @@ def read_whole_model(path: str, *, keeps_links: bool = False) -> Any:
     return model
 
 
-def read_initializers(path: str) -> dict[str, np.ndarray]:
-    """Returns the main graph's initializers by name, as stored. Raises LoadError TM1001, TM1031 to TM1033."""
-    reader = TensorReader(path)
-    return {tensor.name: reader.stored_array(tensor) for tensor in read_model(path).graph.initializer}
+class Initializers(Mapping[str, np.ndarray]):
+    """The initializers of a file's main graph by name, as stored; each is read when it is looked up.
+
+    Raises LoadError TM1001, TM1031 to TM1033.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._reader = TensorReader(path)
+        self._tensors = {tensor.name: tensor for tensor in read_model(path).graph.initializer}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        return self._reader.stored_array(self._tensors[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tensors)
+
+    def __len__(self) -> int:
+        return len(self._tensors)
 
 
 def infer_shapes(model: Any) -> Any:

@@ -266,9 +266,9 @@ class OnnxTarget(Target):
         return written_onnx(path)
 
     def constants(self, paths: Sequence[Path], version: int) -> dict[str, list[np.ndarray]]:
-        from tmconvert.formats.onnx.model import read_initializers
+        from tmconvert.formats.onnx.model import Initializers
 
-        return {name: [array] for name, array in read_initializers(str(paths[0])).items()}
+        return {name: [array] for name, array in Initializers(str(paths[0])).items()}
 
     def runtime(self, path: Path | None = None) -> Runtime | None:
         if importlib.util.find_spec("onnxruntime") is None:

@@ -14,7 +14,7 @@ from tmconvert.errors import LoadError
 from tmconvert.formats.onnx.element_types import ELEMENT_TYPES, REFUSED_TYPES, type_name
 from tmconvert.formats.onnx.mapped_weights import OWN_FILE
 from tmconvert.formats.onnx.metadata import onnx_options
-from tmconvert.formats.onnx.model import read_initializers, read_model, read_whole_model
+from tmconvert.formats.onnx.model import Initializers, read_model, read_whole_model
 from tmconvert.formats.onnx.tap import tapped_onnx, with_outputs
 from tmconvert.targets.onnx.written_model import written_onnx
 
@@ -102,7 +102,7 @@ def test_arrays_have_the_types_of_the_file(tmp_path: Path) -> None:
         tensors.append(onnx.numpy_helper.from_array(numbers.astype(dtype), TensorProto.DataType.Name(number)))
     model = helper.make_model(helper.make_graph([], "net", [], [], tensors), ir_version=13)
     onnx.save(model, tmp_path / "net.onnx")
-    found = read_initializers(str(tmp_path / "net.onnx"))
+    found = Initializers(str(tmp_path / "net.onnx"))
     for tensor in tensors:
         wanted = onnx.numpy_helper.to_array(tensor)
         assert found[tensor.name].dtype == wanted.dtype, tensor.name

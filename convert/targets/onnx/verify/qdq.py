@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from tmconvert.errors import VerificationError
-from tmconvert.formats.onnx.model import read_initializers, read_model
+from tmconvert.formats.onnx.model import Initializers, read_model
 from tmconvert.formats.onnx.tap import with_outputs
 from tmconvert.ir import InternalGraph, Node, QParams
 from tmconvert.ir.types import NamedArrays
@@ -171,7 +171,7 @@ def check_tensors(path: Path, made: QdqGraph) -> None:
 
     Layers are found by the names of tensors: none may be gone.
     """
-    stored = read_initializers(str(path))
+    stored = Initializers(str(path))
     computed = {name for node in read_model(str(path)).graph.node for name in node.output}
     for operator in made.graph.operators:
         for value in operator.outputs:
