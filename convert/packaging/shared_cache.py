@@ -7,9 +7,9 @@ has: that follows from the attention mask. Source: ContribOperators.md of onnxru
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableSequence, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableSequence, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -61,11 +61,12 @@ def share_caches(path: Path) -> str:
     model = read_whole_model(str(path), keeps_links=True)
     try:
         layers = _layers(model)
-        made = _rewritten(model, layers)
-        _refuse_difference(_cut(model, layers), _cut(made, layers))
+        before = _cut(model, layers)
+        _rewrite(model, layers)
+        _refuse_difference(before, _cut(model, layers))
     except _Unknown as reason:
         return str(reason)
-    path.write_bytes(made.SerializeToString(deterministic=True))
+    path.write_bytes(model.SerializeToString(deterministic=True))
     return ""
 
 
@@ -114,11 +115,9 @@ def _attribute(node: NodeProto, name: str) -> float | None:
     return None
 
 
-def _rewritten(model: ModelProto, layers: Sequence[Layer]) -> ModelProto:
-    """Returns a copy of the model with GroupQueryAttention. Raises _Unknown."""
-    made = messages().ModelProto()
-    made.CopyFrom(model)
-    graph = made.graph
+def _rewrite(model: ModelProto, layers: Sequence[Layer]) -> None:
+    """Puts GroupQueryAttention into the model. Raises _Unknown."""
+    graph = model.graph
     writer = _Writer({each.name: each for each in (*graph.input, *graph.value_info)})
     writer.write_sizes(next(name for name in _TOKENS if name in writer.types))
     for layer in layers:
@@ -132,16 +131,22 @@ def _rewritten(model: ModelProto, layers: Sequence[Layer]) -> ModelProto:
         raise _Unknown("it computes with the lengths of the new caches")
     known = {name for node in nodes for name in (*node.input, *node.output)}
     _replace(graph.node, nodes)
-    kept = [each for each in graph.initializer if each.name in known]
-    _replace(graph.initializer, [*kept, *writer.constants.values()])
-    _replace(graph.value_info, [each for each in graph.value_info if each.name in known])
-    made.opset_import.add(domain=DOMAIN, version=1)
-    return made
+    _keep(graph.initializer, known)
+    graph.initializer.extend(writer.constants.values())
+    _keep(graph.value_info, known)
+    model.opset_import.add(domain=DOMAIN, version=1)
 
 
 def _replace(field: MutableSequence[T], values: Sequence[T]) -> None:
     del field[:]
     field.extend(values)
+
+
+def _keep(field: MutableSequence[Any], names: Collection[str]) -> None:
+    """Deletes what has none of the names, in place: a copy of weights may not fit into memory."""
+    for number in reversed(range(len(field))):
+        if field[number].name not in names:
+            del field[number]
 
 
 def _used(nodes: Sequence[NodeProto], outputs: Sequence[str]) -> list[NodeProto]:
@@ -306,19 +311,20 @@ def _cut(model: ModelProto, layers: Sequence[Layer]) -> Cut:
         for name in (layer.attention.input[0], layer.key.input[1], layer.value.input[1])
     ]
     outputs = [each.output[0] for layer in layers for each in layer]
-    cut = messages().ModelProto()
-    cut.CopyFrom(model)
-    graph = cut.graph
-    nodes = [node for node in graph.node if not set(node.output) & set(new)]
-    _replace(graph.node, _used(nodes, outputs))
-    known = {name for node in graph.node for name in node.input}
-    if any(set(_TOKENS) & set(node.input) and node.op_type != "Shape" for node in graph.node):
+    nodes = _used([node for node in model.graph.node if not set(node.output) & set(new)], outputs)
+    known = {name for node in nodes for name in node.input}
+    if any(set(_TOKENS) & set(node.input) and node.op_type != "Shape" for node in nodes):
         raise _Unknown("its mask depends on tokens, and GroupQueryAttention is causal")
-    _replace(graph.initializer, [each for each in graph.initializer if each.name in known])
-    _replace(graph.value_info, [])
-    _replace(graph.input, [each for each in graph.input if each.name in known])
+    cut = messages().ModelProto(
+        ir_version=model.ir_version, opset_import=model.opset_import, functions=model.functions
+    )
+    graph = cut.graph
+    graph.name = model.graph.name
+    graph.node.extend(nodes)
+    graph.initializer.extend(each for each in model.graph.initializer if each.name in known)
+    graph.input.extend(each for each in model.graph.input if each.name in known)
     graph.input.extend(types[name] for name in dict.fromkeys(new))
-    _replace(graph.output, [messages().ValueInfoProto(name=name) for name in outputs])
+    graph.output.extend(messages().ValueInfoProto(name=name) for name in outputs)
     sizes = {name: types[name].type.tensor_type.shape.dim for name in new}
     return Cut(cut, {name: (dims[1].dim_value, dims[3].dim_value) for name, dims in sizes.items()})
 
