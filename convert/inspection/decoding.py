@@ -19,7 +19,7 @@ class Decoding:
     """A text that a decoder continues: it has the tokens so far, and the cache after them.
 
     ``run`` computes the outputs of the decoder, whose ``inputs`` are described. ``fixed`` are given in each
-    step; ``extra`` computes others from the new tokens. Without ``has_cache`` each step takes all tokens.
+    step; ``extra`` computes others from the new tokens.
     """
 
     def __init__(
@@ -28,23 +28,23 @@ class Decoding:
         inputs: Sequence[TensorInfo],
         fixed: Mapping[str, np.ndarray],
         *,
-        has_cache: bool = True,
         extra: Run = lambda feeds: {},
     ) -> None:
         self.run, self.inputs, self.fixed = run, inputs, fixed
-        self.has_cache, self.extra = has_cache, extra
+        self.extra = extra
         self.tokens: list[int] = []
         self.cache = {each.name: empty(each) for each in inputs if is_cache(each.name)}
 
     def logits_after(self, tokens: Sequence[int]) -> np.ndarray:
-        """Returns the logits after further tokens, float64[vocabulary]. Raises UsageError TM6003."""
+        """Returns the logits after each of further tokens, float64[tokens, vocabulary]. Raises UsageError
+        TM6003.
+        """
         self.tokens += tokens
-        given = np.array([tokens if self.has_cache else self.tokens])
+        given = np.array([tokens])
         feeds = {**of_tokens(given, len(self.tokens)), **self.fixed, **self.cache}
         made = self.run(typed(self.inputs, {**feeds, **self.extra(feeds)}))
-        if self.has_cache:
-            self.cache = {name: made[_present(name)] for name in self.cache}
-        return np.asarray(made["logits"][0, -1], np.float64)
+        self.cache = {name: made[_present(name)] for name in self.cache}
+        return np.asarray(made["logits"][0], np.float64)
 
 
 def of_tokens(tokens: np.ndarray, length: int) -> dict[str, np.ndarray]:

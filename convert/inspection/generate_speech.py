@@ -73,7 +73,7 @@ class _Generator:
         first = self._first_tokens(states)
         decoding, tokens, new = self._decoding(states), list[int](), first
         for made in range(self.settings.most(len(first))):
-            new = [self.settings.best(decoding.logits_after(new), len(first), made)]
+            new = [self.settings.best(decoding.logits_after(new)[-1], len(first), made)]
             tokens += new
             if new[0] in self.settings.ends:
                 break
@@ -106,7 +106,7 @@ class _Generator:
         settings = self.settings
         first: list[int | None] = [settings.start, *settings.forced]
         if settings.languages and (len(first) == 1 or first[1] is None):
-            logits = self._decoding(states).logits_after([settings.start])
+            logits = self._decoding(states).logits_after([settings.start])[-1]
             first[1:2] = [max(settings.languages, key=lambda token: float(logits[token]))]
         if settings.task is not None:
             first.append(settings.task)

@@ -17,6 +17,7 @@ from tmconvert.targets.written_model import TensorInfo
 if TYPE_CHECKING:
     from tmconvert.conversion.report import Report
 
+Runs = Mapping[str, tuple[Run, "Report"]]  # of the parts of a model
 STEPS = 16  # tokens to decode
 # differences of the two best logits, by the largest, below which rounding decides which one is the best
 EXACT, ROUNDED = 1e-4, 2e-2
@@ -27,6 +28,12 @@ class Continuation(NamedTuple):
 
     tokens: list[int]
     margins: list[float]
+
+    def add(self, logits: np.ndarray) -> None:
+        """Appends the best token of ``logits`` [vocabulary]."""
+        second, first = np.sort(logits)[-2:]
+        self.tokens.append(int(logits.argmax()))
+        self.margins.append(float((first - second) / max(np.abs(logits).max(), 1e-30)))
 
 
 class Prompt(NamedTuple):
@@ -44,10 +51,14 @@ class Stopped(Exception):
     """A part of the model cannot be run."""
 
 
-def continuations_of_source(made: Converted, prompts: Sequence[Prompt]) -> list[Continuation] | None:
-    """Returns what PyTorch decodes; None where the model cannot be run again.
+def choices_of_source(
+    made: Converted, prompts: Sequence[Prompt], found: Sequence[Sequence[int]]
+) -> list[Continuation] | None:
+    """Returns what PyTorch chooses after a prompt and each of the first tokens ``found`` by a program; None
+    where the model cannot be run again.
 
-    It has no cache, unless embeddings are passed to it: the first step of some decoders differs from others.
+    Up to the first other choice these are the tokens that it decodes. It runs once for a prompt, without a
+    cache; a model to which embeddings are passed decodes by itself: its first step differs from others.
     """
     reports = next(made.by_dtype()).files
 
@@ -64,7 +75,9 @@ def continuations_of_source(made: Converted, prompts: Sequence[Prompt]) -> list[
 
     runs = {name: (part(name), report) for name, (_, report) in reports.items()}
     try:
-        return [_decoded(runs, prompt, has_cache="embedding" in runs) for prompt in prompts]
+        if "embedding" in runs:
+            return [_decoded(runs, prompt) for prompt in prompts]
+        return [_chosen(runs, *each) for each in zip(prompts, found, strict=True)]
     except Stopped:
         return None
 
@@ -80,12 +93,35 @@ def continuations_of_files(
             name: (session(folder / file.path, [each["name"] for each in report.outputs]), report)
             for name, (file, report) in parts.files.items()
         }
-        return [_decoded(runs, prompt, has_cache=True) for prompt in prompts]
+        return [_decoded(runs, prompt) for prompt in prompts]
     except Exception as error:  # of no common class
         raise Wrong(f"ONNX Runtime does not run the files: {str(error).strip()!s:.200}") from error
 
 
-def _decoded(runs: Mapping[str, tuple[Run, Report]], prompt: Prompt, *, has_cache: bool) -> Continuation:
+def _decoded(runs: Runs, prompt: Prompt) -> Continuation:
+    """Returns what the files or the source decode greedily, with a cache."""
+    decoding, new, found = _decoding(runs, prompt), list(prompt.tokens), Continuation([], [])
+    for _ in range(STEPS):
+        found.add(decoding.logits_after(new)[-1])
+        new = found.tokens[-1:]
+    return found
+
+
+def _chosen(runs: Runs, prompt: Prompt, tokens: Sequence[int]) -> Continuation:
+    """Returns the choices after the prompt and each of the first ``tokens``; one more than there are, for a
+    program that ended, but at most ``STEPS``.
+    """
+    given = [*prompt.tokens, *tokens][: len(prompt.tokens) + STEPS - 1]
+    found = Continuation([], [])
+    logits = _decoding(runs, prompt).logits_after(given)
+    if len(logits) != len(given):
+        raise Stopped  # it computes the last ones only
+    for row in logits[len(prompt.tokens) - 1 :]:
+        found.add(row)
+    return found
+
+
+def _decoding(runs: Runs, prompt: Prompt) -> Decoding:
     run, report = runs.get("decoder") or runs[""]
     fixed: dict[str, np.ndarray] = {}
     if "encoder" in runs:
@@ -106,15 +142,7 @@ def _decoded(runs: Mapping[str, tuple[Run, Report]], prompt: Prompt, *, has_cach
         return {"inputs_embeds": found}
 
     inputs = [TensorInfo(each["name"], each["dtype"], tuple(each["shape"])) for each in report.inputs]
-    decoding = Decoding(run, inputs, fixed, has_cache=has_cache, extra=embedded)
-    new, found = list(prompt.tokens), Continuation([], [])
-    for _ in range(STEPS):
-        logits = decoding.logits_after(new)
-        second, first = np.sort(logits)[-2:]
-        new = [int(logits.argmax())]
-        found.tokens.extend(new)
-        found.margins.append(float((first - second) / max(np.abs(logits).max(), 1e-30)))
-    return found
+    return Decoding(run, inputs, fixed, extra=embedded)
 
 
 def difference(

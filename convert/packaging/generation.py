@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from tmconvert.packaging.continuations import (
     Continuation,
     Prompt,
     agreement,
+    choices_of_source,
     continuations_of_files,
-    continuations_of_source,
     difference,
 )
 from tmconvert.packaging.kind import Converted, Parts
@@ -22,6 +23,7 @@ from tmconvert.packaging.trial import Trial, Wrong, packed
 
 LENGTHS = (1, 5, 12)  # of texts, in tokens
 TEXT = "The quick brown fox, 123."
+Decoded = Callable[[], list[Continuation] | None]
 _TOKENIZER = "tokenizer.json"
 
 
@@ -30,11 +32,13 @@ def trial(made: Converted) -> Trial:
     those that ONNX Runtime decodes with the file.
     """
     given = prompts(made)
-    of_source = continuations_of_source(made, given)
     source = made.source
     ends = source.ends or [source.setting("pad_token_id")]  # onnxruntime-genai takes that instead
 
-    def compared(parts: Parts, found: list[list[int]], reference: list[Continuation] | None) -> str:
+    def compared(
+        parts: Parts, found: list[list[int]], of_source: list[Continuation] | None, of_files: Decoded
+    ) -> str:
+        reference = of_source if of_source and parts.is_exact else of_files()
         wrong = difference(found, reference, ends, is_exact=parts.is_exact) if reference else ""
         if wrong:
             name = "PyTorch" if reference is of_source else "ONNX Runtime"
@@ -44,16 +48,16 @@ def trial(made: Converted) -> Trial:
         return f"not compared with PyTorch{', the tokens are those of ONNX Runtime' if reference else ''}"
 
     def judge(parts: Parts, answer: Mapping[str, Any]) -> str:
-        reference = of_source if parts.is_exact else None
-        reference = reference or continuations_of_files(made.folder, parts, given)
-        return compared(parts, answer["tokens"], reference) + _text_note(made, answer)
+        found = answer["tokens"]
+        of_files = partial(continuations_of_files, made.folder, parts, given)
+        text = compared(parts, found, choices_of_source(made, given, found), of_files)
+        return text + _text_note(made, answer)
 
     def alone(parts: Parts) -> str:
-        found = continuations_of_files(made.folder, parts, given)
-        if found is None or of_source is None:
-            return ""
-        reference = of_source if parts.is_exact else None
-        return f"ONNX Runtime: {compared(parts, [each.tokens for each in found], reference)}"
+        of_files = continuations_of_files(made.folder, parts, given)
+        found = [each.tokens for each in of_files or ()]
+        of_source = choices_of_source(made, given, found) if found else None
+        return f"ONNX Runtime: {compared(parts, found, of_source, lambda: None)}" if of_source else ""
 
     question = {
         "prompts": [each.tokens for each in given],

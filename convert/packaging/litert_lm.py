@@ -37,7 +37,7 @@ _WRITTEN = "1970-01-01T00:00:00+00:00"  # the time in the file: the same source 
 
 
 class StaticDecoder(dict[str, "TracedModule"]):
-    """The signatures of a decoder; ``logits_after(tokens)`` computes those of the whole model."""
+    """The signatures of a decoder; ``logits_after(tokens)`` runs the whole model."""
 
     logits_after: Callable[[Sequence[int]], np.ndarray]
 

@@ -44,12 +44,13 @@ def trial(made: Converted) -> Trial:
     modules, ends, is_exact = made.modules, end_tokens(made.source), made.files[0][0].is_exact
     assert isinstance(modules, StaticDecoder)
     given = list(_prompts(made))
-    of_source = [_decoded(modules, each.tokens) for each in given]
     question = {"file": FILE, "prompts": [each.tokens for each in given], "steps": STEPS, "ends": ends}
     of_file = None if is_exact else INTERPRETER.ask(question, made.folder, made.source.folder)
-    wanted = of_source
     if isinstance(of_file, dict):
         wanted = list(map(Continuation, of_file["tokens"], of_file["margins"]))
+        of_source = [_chosen(modules, *each) for each in zip(given, of_file["tokens"], strict=True)]
+    else:
+        wanted = of_source = [_decoded(modules, each.tokens) for each in given]
     texts: dict[str, list[Any]] = {
         "texts": [each.text for each in given],
         "decoded": [_before_end(each.tokens, ends) for each in wanted],
@@ -106,10 +107,16 @@ def _decoded(modules: StaticDecoder, prompt: Sequence[int]) -> Continuation:
     """Returns what the whole model decodes after a prompt, without a cache."""
     found = Continuation([], [])
     for _ in range(STEPS):
-        logits = modules.logits_after([*prompt, *found.tokens]).astype(np.float64)
-        second, first = np.sort(logits)[-2:]
-        found.tokens.append(int(logits.argmax()))
-        found.margins.append(float((first - second) / max(np.abs(logits).max(), 1e-30)))
+        found.add(modules.logits_after([*prompt, *found.tokens])[-1].astype(np.float64))
+    return found
+
+
+def _chosen(modules: StaticDecoder, prompt: TextPrompt, tokens: Sequence[int]) -> Continuation:
+    """Returns what the whole model chooses after a prompt and each of the first tokens of a file."""
+    found = Continuation([], [])
+    logits = modules.logits_after([*prompt.tokens, *tokens][: len(prompt.tokens) + STEPS - 1])
+    for row in logits[len(prompt.tokens) - 1 :]:
+        found.add(row.astype(np.float64))
     return found
 
 

@@ -149,10 +149,10 @@ def _needs_mask(model: Any, inputs: Mapping[str, torch.Tensor]) -> bool:
 
 
 def logits_after(model: Any, tokens: Sequence[int]) -> np.ndarray:
-    """Returns the logits after tokens, float32[vocabulary], which the model computes without a cache."""
+    """Returns the logits after each of tokens, float32[tokens, vocabulary], computed without a cache."""
     with torch.no_grad(), stored_weights(model):
         made = model(input_ids=torch.tensor([list(tokens)]), use_cache=False)
-    found: np.ndarray = made.logits[0, -1].float().numpy()
+    found: np.ndarray = made.logits[0].float().numpy()
     return found
 
 
