@@ -16,7 +16,6 @@ The error due to fewer bits, which depends on the model, is measured and reporte
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,10 +24,12 @@ from pathlib import Path
 import numpy as np
 
 from tmconvert.lowering.target_graph import TargetGraph
-from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.output.atomic import temporary_folder
 from tmconvert.targets.registry import runtime_of, target_named
 from tmconvert.verification.compare import Comparison, check, compare, scale_of, with_coarser
 from tmconvert.verification.noise import decibels, energies
+from tmconvert.verification.pieces import InPieces, is_large, write_graph
+from tmconvert.verification.random_numbers import random_operators
 from tmconvert.verification.references import References
 from tmconvert.verification.runtime import Runtime
 from tmconvert.verification.verify import Verification, verify_written
@@ -60,12 +61,18 @@ def verify_compressed(
     references, inputs, notes = source.references, source.inputs, source.notes
     runtime = runtime_of(plain, paths[0])
     with temporary_folder() as folder:
-        verified = verify_written(plain.target, _written(plain, folder, "plain"), plain, source)
-        if verified is None or runtime is None:
+        if runtime is None:  # which is noted
+            return verify_written(plain.target, paths, plain, source)
+        float_runtime, float_paths = _runs(runtime, plain, folder, "plain")
+        verified = verify_written(plain.target, float_paths, plain, source, runtime=float_runtime)
+        if verified is None:
             return None
+        if isinstance(float_runtime, InPieces):
+            count = len(float_runtime.pieces)
+            notes.append(f"compared in {count} pieces, each with the weights of a few layers")
         graphs = (restored, *rounded)
-        counterparts = [_written(graph, folder, str(number)) for number, graph in enumerate(graphs)]
-        files = _Files(runtime, counterparts, plain.output_names, computes_in)
+        counterparts = [_runs(runtime, graph, folder, str(number)) for number, graph in enumerate(graphs)]
+        files = _Files(counterparts, plain.output_names, computes_in)
         found: list[list[Comparison]] = []
         for number, reference in enumerate(references):
             if reference.lacks(None if number else inputs):
@@ -116,8 +123,7 @@ def _ratio(actual: Sequence[np.ndarray], expected: Sequence[np.ndarray]) -> floa
 class _Files:
     """The files that are compared with: one with the same weights in float32, then those that round."""
 
-    runtime: Runtime
-    counterparts: Sequence[Sequence[Path]]
+    counterparts: Sequence[tuple[Runtime, Sequence[Path]]]
     names: Sequence[str]
     computes_in: str = ""
 
@@ -131,9 +137,7 @@ class _Files:
 
         ``half_spread`` measures how far rounding to float16 moves each output of the source.
         """
-        exact, *rounded = [
-            self.runtime.run(counterpart, inputs, self.names) for counterpart in self.counterparts
-        ]
+        exact, *rounded = [runtime.run(paths, inputs, self.names) for runtime, paths in self.counterparts]
         pairs = zip(compare(exact, exact, self.names), exact, strict=True)
         allowed = [with_coarser(each, array, self.computes_in).tolerance for each, array in pairs]
         for outputs in rounded:
@@ -153,12 +157,8 @@ class _Files:
         return check(actual, exact, self.names, tolerances=allowed)
 
 
-def _written(graph: TargetGraph, folder: Path, name: str) -> list[Path]:
-    """Writes a graph, and returns the paths of its files."""
-    target = target_named(graph.target)
-    path = folder / f"{name}{target.suffixes[0]}"
-    paths = target.files(graph, [path], target.default_options())
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(written(each)) for each in paths]
-        target.write(graph, files, [each.name for each in paths])
-    return paths
+def _runs(runtime: Runtime, graph: TargetGraph, folder: Path, name: str) -> tuple[Runtime, Sequence[Path]]:
+    """Returns what runs a float32 graph, and its files; a large one has none, and is run in pieces."""
+    if is_large(graph) and not random_operators(graph):
+        return InPieces(runtime, graph), [folder / f"{name}{target_named(graph.target).suffixes[0]}"]
+    return runtime, write_graph(graph, folder, name)
