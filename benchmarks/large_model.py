@@ -3,6 +3,7 @@
     python benchmarks/large_model.py --gigabytes 3
     python benchmarks/large_model.py --gigabytes 3 --source onnx
     python benchmarks/large_model.py --decoder --gigabytes 14
+    python benchmarks/large_model.py --decoder --gigabytes 14 --verify
 
 Makes a chain of linear layers, its weights generated while they are written, and converts it to ONNX with
 external data and to TFLite, each in a process of its own. The source is a container, or an ONNX file with
@@ -152,15 +153,15 @@ def write_tokenizer(folder: Path) -> None:
     )
 
 
-def measure_decoder(folder: Path, gigabytes: float, programs: list[str]) -> None:
+def measure_decoder(folder: Path, gigabytes: float, programs: list[str], verify: bool) -> None:
     source, out = folder / "decoder", folder / "package"
     size = make_decoder(source, gigabytes)
     write_tokenizer(source)
     for program in programs:
         command = [sys.executable, "-m", "tmconvert", "package", str(source), "-o", str(out)]
-        options = ["--for", program, "--weights", "int4", "--no-verify"]
+        options = ["--for", program, "--weights", "int4", *([] if verify else ["--no-verify"])]
         options += ["--cache-length", "1024"] if program == "litert-lm" else []
-        seconds, own, resident, processors = measured([*command, *options])
+        seconds, own, resident, processors = measured([*command, *options], shows=verify)
         made = sum(path.stat().st_size for path in out.iterdir())
         shutil.rmtree(out)
         print(
@@ -171,10 +172,13 @@ def measure_decoder(folder: Path, gigabytes: float, programs: list[str]) -> None
         )
 
 
-def measured(command: list[str]) -> tuple[float, float, float, float]:
-    """(seconds, peak MiB of its own memory, peak MiB resident, seconds of processors) of one process."""
+def measured(command: list[str], *, shows: bool = False) -> tuple[float, float, float, float]:
+    """(seconds, peak MiB of its own memory, peak MiB resident, seconds of processors) of one process.
+
+    Its own memory includes that of the runtimes and programs that it starts.
+    """
     started, own = time.perf_counter(), 0.0
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(command, stdout=None if shows else subprocess.DEVNULL) as process:
         while True:
             own = max(own, _own_memory(process.pid))
             pid, status, usage = os.wait4(process.pid, os.WNOHANG)
@@ -189,13 +193,14 @@ def measured(command: list[str]) -> tuple[float, float, float, float]:
 
 
 def _own_memory(pid: int) -> float:
-    """MiB of memory that is no page of a file."""
+    """MiB of memory that is no page of a file, of a process and those that it started."""
     try:
         status = Path(f"/proc/{pid}/status").read_text()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
         return 0.0
     line = next((line for line in status.splitlines() if line.startswith("RssAnon")), "RssAnon: 0 kB")
-    return int(line.split()[1]) / 1024
+    return int(line.split()[1]) / 1024 + sum(_own_memory(int(child)) for child in children)
 
 
 def main() -> None:
@@ -204,6 +209,7 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where there is room for twice as much")
     parser.add_argument("--source", choices=["container", "onnx"], default="container")
     parser.add_argument("--decoder", action="store_true", help="a folder of transformers in bfloat16")
+    parser.add_argument("--verify", action="store_true", help="verify packages, and print what is said")
     parser.add_argument("--for", dest="programs", nargs="+", default=["onnxruntime-genai", "litert-lm"])
     parser.add_argument("--make", type=Path, help="only make the container there")
     options = parser.parse_args()
@@ -213,7 +219,7 @@ def main() -> None:
         return
     if options.decoder:
         with tempfile.TemporaryDirectory(dir=options.folder) as made_in:
-            measure_decoder(Path(made_in), options.gigabytes, options.programs)
+            measure_decoder(Path(made_in), options.gigabytes, options.programs, options.verify)
         return
     print(f"imports alone: {measured([sys.executable, '-c', 'import tmconvert.api, onnx'])[2]:.0f} MiB")
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
