@@ -122,10 +122,8 @@ class Reference:
 
     def is_too_large(self) -> bool:
         """Whether its outputs are those of the reference interpreter, for which activations are too large."""
-        return (self.original is None or self.is_quantized()) and not self._activations_fit()
-
-    def _activations_fit(self) -> bool:
-        return self.bytes_needed(with_constants=False) <= MAX_BYTES
+        is_interpreted = self.original is None or self.is_quantized()
+        return is_interpreted and self.bytes_needed(with_constants=False) > MAX_BYTES
 
     def lacks(self, inputs: Arrays | None) -> str:
         """Returns why the outputs of ``case`` cannot be computed: an op has no kernel, or activations are too
@@ -138,7 +136,7 @@ class Reference:
         names = sorted({op.name for op in ops if op.kernel is None})
         if names:
             return f"{', '.join(names)} has no reference kernel (register_symbolic's reference=)"
-        return "" if self._activations_fit() else TOO_LARGE
+        return TOO_LARGE if self.bytes_needed(with_constants=False) > MAX_BYTES else ""
 
     def case(self, inputs: Arrays | None) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Returns inputs and expected outputs: the example if it fits and no inputs are given.
