@@ -20,7 +20,7 @@ class Runtime:
 
 
 def compared(off: float, spread: float, computes_in: str = "float16") -> list[Any]:
-    files = _Files(cast(Any, Runtime()), [[Path("exact.onnx")]], ["y"], computes_in)
+    files = _Files([(cast(Any, Runtime()), [Path("exact.onnx")])], ["y"], computes_in)
     actual = [EXACT + np.float32(4 * off)]
     return files.compared({}, actual, lambda: [4 * spread])
 
