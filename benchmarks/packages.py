@@ -91,13 +91,14 @@ MOONSHINE = {
     "eos_token_id": None,
     "pad_token_id": 0,
 }
+UNTIED = {"tie_word_embeddings": False}  # tied ones would repeat tokens
 ENCODER_DECODERS: dict[str, tuple[str, str, dict[str, Any]]] = {
     "t5": ("T5ForConditionalGeneration", "T5Config", T5),
-    "bart": ("BartForConditionalGeneration", "BartConfig", WIDE),
+    "bart": ("BartForConditionalGeneration", "BartConfig", {**WIDE, **UNTIED}),
     "mbart": ("MBartForConditionalGeneration", "MBartConfig", WIDE),
     "m2m100": ("M2M100ForConditionalGeneration", "M2M100Config", WIDE),
     "pegasus": ("PegasusForConditionalGeneration", "PegasusConfig", WIDE),
-    "marian": ("MarianMTModel", "MarianConfig", WIDE),
+    "marian": ("MarianMTModel", "MarianConfig", {**WIDE, **UNTIED, "scale_embedding": True}),
     "blenderbot": ("BlenderbotForConditionalGeneration", "BlenderbotConfig", WIDE),
     "blenderbot-small": ("BlenderbotSmallForConditionalGeneration", "BlenderbotSmallConfig", WIDE),
     "mt5": ("MT5ForConditionalGeneration", "MT5Config", T5),

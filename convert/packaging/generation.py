@@ -33,7 +33,8 @@ def trial(made: Converted) -> Trial:
     """
     given = prompts(made)
     source = made.source
-    ends = source.ends or [source.setting("pad_token_id")]  # onnxruntime-genai takes that instead
+    padding = source.known_token(source.setting("pad_token_id"))
+    ends = source.known_ends or [padding or 0]  # which onnxruntime-genai takes instead
 
     def compared(
         parts: Parts, found: list[list[int]], of_source: list[Continuation] | None, of_files: Decoded

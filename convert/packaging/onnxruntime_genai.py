@@ -35,6 +35,7 @@ _ROUNDED = (
     f"inputs of products with int4 weights in {_PARTS['decoder']} are rounded to 8 bits: "
     "--activations float32 keeps them"
 )
+_NO_END = "the configuration has no token that ends a text: onnxruntime-genai ends one at token {}"
 _CACHE = "{}.%d.{}"
 _MOST_SHARED = 4096  # positions that caches have from the start, by default
 # a type whose program takes features of images of any model, and rewinds
@@ -58,6 +59,8 @@ def _write(made: Converted) -> str:
         search["max_length"] = min(search["max_length"], _MOST_SHARED)
     write_json(made.folder / "genai_config.json", configuration)
     notes = [f"caches grow with the text, and are copied in each step: {reason}"] if reason else []
+    if "eos_token_id" not in configuration["model"]:
+        notes.append(_NO_END.format(configuration["model"].get("pad_token_id", 0)))
     if made.rounds_activations and round_activations(decoder):
         notes.append(_ROUNDED)
     return "; ".join(notes)
@@ -75,8 +78,8 @@ def _configuration(made: Converted) -> dict[str, Any]:
         raise refused(KIND, source, f"its layers need caches of one shape, and have: {found}")
     heads, size = (int(each) for each in shapes.pop()[1::2])
     layers = len(caches) // 2
-    start, padding = (_known(source, source.setting(f"{name}_token_id")) for name in ("bos", "pad"))
-    ends = known_ends(source)
+    start, padding = (source.known_token(source.setting(f"{name}_token_id")) for name in ("bos", "pad"))
+    ends = source.known_ends
     files = next(made.by_dtype()).files
     file, report = files.get("decoder") or files[""]
     names = [each["name"] for each in report.inputs]
@@ -123,17 +126,6 @@ def _part(file: ModelFile, report: Report) -> dict[str, Any]:
         "inputs": {name: name for name in inputs if name in _KNOWN_INPUTS},
         "outputs": {name: name for name in outputs},
     }
-
-
-def known_ends(source: PackageSource) -> list[int]:
-    """Returns the tokens that end a text, without those beyond the vocabulary."""
-    return [each for each in source.ends if _known(source, each) is not None]
-
-
-def _known(source: PackageSource, token: Any) -> int | None:
-    """Returns a token of the vocabulary; None for another one, which onnxruntime-genai refuses."""
-    size = source.text.get("vocab_size")
-    return token if isinstance(token, int) and 0 <= token < (size or token + 1) else None
 
 
 KIND = Kind(

@@ -78,6 +78,16 @@ class PackageSource(NamedTuple):
         found = self.setting("eos_token_id")
         return list(found) if isinstance(found, list) else [] if found is None else [found]
 
+    @property
+    def known_ends(self) -> list[int]:
+        """Returns the tokens that end a text, without those beyond the vocabulary."""
+        return [each for each in self.ends if self.known_token(each) is not None]
+
+    def known_token(self, token: Any) -> int | None:
+        """Returns a token of the vocabulary; None for another one, which onnxruntime-genai refuses."""
+        size = self.text.get("vocab_size")
+        return token if isinstance(token, int) and 0 <= token < (size or token + 1) else None
+
     def copied_files(self) -> Iterator[tuple[str, bytes]]:
         """Yields names and contents of the files that packages share with their source.
 

@@ -23,7 +23,6 @@ from tmconvert.packaging.consumer import Consumer
 from tmconvert.packaging.continuations import Continuation, difference
 from tmconvert.packaging.general_types import write_general_type
 from tmconvert.packaging.kind import Converted, ModelFile, Parts
-from tmconvert.packaging.onnxruntime_genai import known_ends
 from tmconvert.packaging.package import refuse_unknown_states
 from tmconvert.packaging.registry import kind_named
 from tmconvert.packaging.sentence_transformers import counts_prompts, sentence_modules
@@ -418,6 +417,9 @@ def test_a_decoder_for_genai(decoder: Path, tmp_path: Path, monkeypatch: pytest.
     (check,) = out["checks"]
     assert "48 of 48 tokens are PyTorch's" in check["result"]
     assert not check["left_out"] or "pip install onnxruntime-genai" in check["left_out"]
+    assert any(
+        "no token that ends a text: onnxruntime-genai ends one at token 0" in each for each in out["notes"]
+    )
     settings = json.loads((tmp_path / "out" / "genai_config.json").read_text("utf-8"))
     config = settings["model"]
     assert (config["context_length"], config["decoder"]["num_key_value_heads"]) == (64, 2)
@@ -507,7 +509,7 @@ def test_code_of_the_folder_is_not_run(tmp_path: Path) -> None:
 def test_tokens_beyond_the_vocabulary_are_not_set(ends: Any, wanted: list[int], tmp_path: Path) -> None:
     """Configurations have ends of another vocabulary where only its size was changed."""
     source = PackageSource(tmp_path, {"vocab_size": 61, "eos_token_id": ends}, {})
-    assert known_ends(source) == wanted
+    assert source.known_ends == wanted
 
 
 def test_a_tokenizer_that_ends_the_program_leaves_the_answer(tmp_path: Path) -> None:
