@@ -111,12 +111,13 @@ def _chosen(runs: Runs, prompt: Prompt, tokens: Sequence[int]) -> Continuation:
     """Returns the choices after the prompt and each of the first ``tokens``; one more than there are, for a
     program that ended, but at most ``STEPS``.
     """
-    given = [*prompt.tokens, *tokens][: len(prompt.tokens) + STEPS - 1]
+    first, given = len(prompt.tokens), [*prompt.tokens, *tokens][: len(prompt.tokens) + STEPS - 1]
+    rows: Sequence[np.ndarray] = _decoding(runs, prompt).logits_after(given)[first - 1 :]
+    if len(rows) != len(given) - first + 1:  # the model returns those of the last token only
+        ends = range(first, len(given) + 1)
+        rows = [_decoding(runs, prompt).logits_after(given[:end])[-1] for end in ends]
     found = Continuation([], [])
-    logits = _decoding(runs, prompt).logits_after(given)
-    if len(logits) != len(given):
-        raise Stopped  # it computes the last ones only
-    for row in logits[len(prompt.tokens) - 1 :]:
+    for row in rows:
         found.add(row)
     return found
 
