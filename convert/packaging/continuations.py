@@ -112,7 +112,7 @@ def _chosen(runs: Runs, prompt: Prompt, tokens: Sequence[int]) -> Continuation:
     program that ended, but at most ``STEPS``.
     """
     first, given = len(prompt.tokens), [*prompt.tokens, *tokens][: len(prompt.tokens) + STEPS - 1]
-    rows: Sequence[np.ndarray] = _decoding(runs, prompt).logits_after(given)[first - 1 :]
+    rows = [*_decoding(runs, prompt).logits_after(given)[first - 1 :]]
     if len(rows) != len(given) - first + 1:  # the model returns those of the last token only
         ends = range(first, len(given) + 1)
         rows = [_decoding(runs, prompt).logits_after(given[:end])[-1] for end in ends]
