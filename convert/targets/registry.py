@@ -7,6 +7,7 @@ A module is imported when its target is first requested.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,7 @@ from tmconvert.errors import UsageError
 from tmconvert.ir import InternalGraph
 from tmconvert.lowering.lower import Lowering
 from tmconvert.lowering.target_graph import TargetGraph
+from tmconvert.output.atomic import written
 from tmconvert.passes.manager import Pass
 from tmconvert.symbolics.op import Op
 from tmconvert.symbolics.target_names import add_target, installed_targets
@@ -69,6 +71,13 @@ def lower(graph: InternalGraph, catalogue: Mapping[str, Op], target: str, versio
 def write(graph: TargetGraph, files: Sequence[BinaryIO], names: Sequence[str] = ("",)) -> None:
     """Writes a graph to its open files: one, or two for Caffe, or for ONNX with external data."""
     target_named(graph.target).write(graph, files, names)
+
+
+def write_files(graph: TargetGraph, paths: Sequence[Path]) -> None:
+    """Writes a graph to the files at ``paths``, which get their names when they are whole."""
+    with ExitStack() as stack:
+        files = [stack.enter_context(written(path)) for path in paths]
+        write(graph, files, [path.name for path in paths])
 
 
 def runtime_for(target: str, path: Path | None = None) -> Runtime | None:

@@ -6,7 +6,6 @@ as the memory of many machines. A piece is written, run and deleted before the n
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -14,8 +13,8 @@ import numpy as np
 
 from tmconvert.ir.types import NamedArrays, Paths, Shapes
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.output.atomic import temporary_folder, written
-from tmconvert.targets.registry import target_named
+from tmconvert.output.atomic import temporary_folder
+from tmconvert.targets.registry import target_named, write_files
 from tmconvert.verification.runtime import Runtime
 
 LARGE = 4 << 30  # bytes of weights
@@ -118,7 +117,5 @@ def write_graph(graph: TargetGraph, folder: Path, name: str) -> list[Path]:
     target = target_named(graph.target)
     path = folder / f"{name}{target.suffixes[0]}"
     paths = target.files(graph, [path], target.default_options())
-    with contextlib.ExitStack() as stack:
-        files = [stack.enter_context(written(each)) for each in paths]
-        target.write(graph, files, [each.name for each in paths])
+    write_files(graph, paths)
     return paths

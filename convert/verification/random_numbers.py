@@ -24,10 +24,10 @@ from tmconvert.errors import VerificationError
 from tmconvert.ir.expr import CallFunction
 from tmconvert.ir.types import NamedArrays, Paths, Shapes
 from tmconvert.lowering.target_graph import Operator, TargetGraph, Value
-from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.output.atomic import temporary_folder
 from tmconvert.symbolics.registry import trait_of
 from tmconvert.symbolics.traits import DrawsRandom
-from tmconvert.targets.registry import target_named
+from tmconvert.targets.registry import target_named, write_files
 from tmconvert.verification.reference import Reference
 from tmconvert.verification.runtime import Runtime
 
@@ -110,13 +110,7 @@ def fed_runtime(
 def _copies(graph: TargetGraph, paths: Paths) -> Iterator[list[Path]]:
     with temporary_folder() as folder:
         files = [folder / path.name for path in paths]
-        first, *others = files
-        with written(first) as file:
-            if others:
-                with written(others[0]) as second:
-                    target_named(graph.target).write(graph, [file, second], [each.name for each in files])
-            else:
-                target_named(graph.target).write(graph, [file], [first.name])
+        write_files(graph, files)
         yield files
 
 

@@ -10,10 +10,10 @@ import numpy as np
 from tmconvert.errors import VerificationError
 from tmconvert.ir import InternalGraph
 from tmconvert.lowering.target_graph import TargetGraph
-from tmconvert.output.atomic import temporary_folder, written
+from tmconvert.output.atomic import temporary_folder
 from tmconvert.symbolics.registry import catalogue
 from tmconvert.symbolics.traits import Arithmetic
-from tmconvert.targets.registry import runtime_for, write
+from tmconvert.targets.registry import runtime_for, write_files
 from tmconvert.verification.compare import Comparison
 from tmconvert.verification.inputs import within_ranges
 from tmconvert.verification.integer_rules import IntegerRules
@@ -54,8 +54,7 @@ def verify_layers(
     target = plain.target
     with temporary_folder() as folder:
         float_path = folder / "float"
-        with written(float_path) as file:
-            write(plain, [file])
+        write_files(plain, [float_path])
         verified = verify_written(target, [float_path], plain, references)
     if verified is None or runtime_for(target, path) is None:
         return None
